@@ -1,0 +1,3 @@
+module qj
+
+go 1.26
