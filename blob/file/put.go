@@ -1,0 +1,137 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"qj/blob"
+)
+
+const (
+	// leftoverAge is when a temporary file must belong to a process that was killed: a living one writes
+	// to it, which keeps it young.
+	leftoverAge = 24 * time.Hour
+
+	// placeTries bounds how often a put makes its folder again after a racing Delete removed it.
+	placeTries = 100
+)
+
+// Put writes a temporary file and gives it its name in one step, so that neither a reader nor a crash
+// ever meets half of an object.
+func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, mode blob.Mode) error {
+	if err := check(ctx, key); err != nil {
+		return fail("put", key, err)
+	}
+	s.sweep.Do(s.removeLeftovers)
+	target := s.path(key)
+	if mode == blob.IfAbsent {
+		if _, err := os.Lstat(target); err == nil {
+			return fail("put", key, fs.ErrExist) // before a large body is copied in vain
+		}
+	}
+	temp, err := s.writeTemp(ctx, body)
+	if err != nil {
+		return fail("put", key, err)
+	}
+	if err := place(ctx, temp, target, mode); err != nil {
+		os.Remove(temp)
+		return fail("put", key, err)
+	}
+	return nil
+}
+
+// writeTemp copies body to a new file and leaves nothing behind when it fails. It syncs before the file
+// gets its name: otherwise a power cut could keep the name and lose the bytes.
+func (s *Store) writeTemp(ctx context.Context, body io.ReadSeeker) (_ string, err error) {
+	if _, err := body.Seek(0, io.SeekStart); err != nil {
+		return "", fmt.Errorf("rewind body: %w", err)
+	}
+	folder := filepath.Join(s.root, tempFolder)
+	if err := os.MkdirAll(folder, folderMode); err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(folder, "put-*")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if _, err := io.Copy(f, bodyReader{ctx, body}); err != nil {
+		return "", err
+	}
+	if err := f.Sync(); err != nil {
+		return "", err
+	}
+	return f.Name(), f.Close()
+}
+
+// place gives temp its name. A put-if-absent links, which fails if the name is taken, and then drops the
+// temporary name; a failure to drop it only leaves work for a later sweep.
+func place(ctx context.Context, temp, target string, mode blob.Mode) error {
+	for try := 1; ; try++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := os.MkdirAll(filepath.Dir(target), folderMode)
+		if err == nil {
+			err = move(temp, target, mode)
+		}
+		if !errors.Is(err, fs.ErrNotExist) || try == placeTries {
+			return err
+		}
+	}
+}
+
+func move(temp, target string, mode blob.Mode) error {
+	if mode == blob.Replace {
+		return os.Rename(temp, target)
+	}
+	if err := os.Link(temp, target); err != nil {
+		return err
+	}
+	os.Remove(temp)
+	return nil
+}
+
+// removeLeftovers clears what killed processes left. It is housekeeping: an error is no reason to fail
+// a put.
+func (s *Store) removeLeftovers() {
+	folder := filepath.Join(s.root, tempFolder)
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && time.Since(info.ModTime()) > leftoverAge {
+			os.Remove(filepath.Join(folder, entry.Name()))
+		}
+	}
+}
+
+// bodyReader stops a copy when its context ends, and tells errors of the body from those of the store.
+type bodyReader struct {
+	ctx  context.Context
+	body io.Reader
+}
+
+func (r bodyReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := r.body.Read(p)
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("read body: %w", err)
+	}
+	return n, err
+}
