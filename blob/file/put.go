@@ -83,10 +83,12 @@ func place(ctx context.Context, temp, target string, mode blob.Mode) error {
 			return err
 		}
 		err := os.MkdirAll(filepath.Dir(target), folderMode)
+		vanished := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) // it was there, then not
 		if err == nil {
 			err = move(temp, target, mode)
+			vanished = errors.Is(err, fs.ErrNotExist)
 		}
-		if !errors.Is(err, fs.ErrNotExist) || try == placeTries {
+		if !vanished || try == placeTries {
 			return err
 		}
 	}
