@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -27,7 +26,7 @@ func parse(text []byte, src *source) (root *node, warnings []string, err error) 
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	var doc yaml.Node
 	if err := d.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, syntaxError(src, err)
+		return nil, nil, syntaxError(src, text, err)
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, nil, problemf(place{src, 0}, "", "more than one YAML document")
@@ -49,16 +48,24 @@ func parse(text []byte, src *source) (root *node, warnings []string, err error) 
 	return root, b.warnings, nil
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+var (
+	yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+	// Of what is wrong in the grammar, other than in a word, the library counts lines from 0.
+	countsFromZero = regexp.MustCompile(`^did not find expected (key|node content|'|<)`)
+)
 
 // syntaxError puts the file before the line that the YAML library found.
-func syntaxError(src *source, err error) error {
-	message := strings.ReplaceAll(err.Error(), "\n", " ")
+func syntaxError(src *source, text []byte, err error) error {
+	message := oneLine(err)
 	line := 0
 	if m := yamlLine.FindStringSubmatch(message); m != nil {
-		fmt.Sscan(m[1], &line) // no number leaves line 0, which is not shown
+		fmt.Sscan(m[1], &line) // no number means the first line
 		message = message[len(m[0]):]
 	}
+	if line == 0 || countsFromZero.MatchString(message) {
+		line++
+	}
+	line = min(line, bytes.Count(bytes.TrimRight(text, "\r\n"), []byte("\n"))+1)
 	return problemf(place{src, line}, "", "%s", message)
 }
 

@@ -3,6 +3,7 @@ package configs
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"qj/jobspec"
@@ -36,7 +37,9 @@ func (l *loader) setting(path string, n *node) {
 		}
 		l.addSetting(path, "["+strings.Join(words, ", ")+"]", n.at)
 	case n.kind == list:
-		n.walk(path, func(path string, n *node) { l.setting(path, n) })
+		for i, item := range n.items {
+			l.setting(join(path, strconv.Itoa(i)), item)
+		}
 	default:
 		l.addSetting(path, display(path, n.scalar.Value), n.at)
 	}
