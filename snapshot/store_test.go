@@ -1,120 +1,69 @@
 package snapshot
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"io"
-	"io/fs"
-	"iter"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
+	"testing"
 
 	"qj/blob"
+	"qj/blob/blobtest"
 )
 
-// memory is a store for tests, which counts puts and can spoil reads.
+// memory is a store that can spoil what passes through it.
 type memory struct {
-	mu      sync.Mutex
-	objects map[string][]byte
-	puts    []string
-	onGet   func(key string, body io.Reader) io.Reader // may be nil
-	onPut   func(key string, body io.Reader) error     // may be nil
+	blobtest.Memory
+	onGet func(key string, body io.Reader) io.Reader
+	onPut func(key string, body io.Reader) error // before the put; the body is rewound after it
 }
 
-func newMemory() *memory { return &memory{objects: map[string][]byte{}} }
+func newMemory() *memory { return &memory{} }
 
-func (m *memory) Put(_ context.Context, key string, body io.ReadSeeker, mode blob.Mode) error {
-	if err := blob.ValidKey(key); err != nil {
-		return err
-	}
-	if _, err := body.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
+func (m *memory) Put(ctx context.Context, key string, body io.ReadSeeker, mode blob.Mode) error {
 	if m.onPut != nil {
 		if err := m.onPut(key, body); err != nil {
 			return err
 		}
 	}
-	content, err := io.ReadAll(body)
+	return m.Memory.Put(ctx, key, body, mode)
+}
+
+func (m *memory) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
+	body, err := m.Memory.Get(ctx, key, offset, length)
+	if err != nil || m.onGet == nil {
+		return body, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{m.onGet(key, body), body}, nil
+}
+
+// layer returns the key and content of the only layer, "" if there is none.
+func (m *memory) layer(t *testing.T) (key string, content []byte) {
+	t.Helper()
+	for info, err := range m.List(t.Context(), "code/", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(info.Key, ".zip") {
+			key = info.Key
+		}
+	}
+	if key == "" {
+		return "", nil
+	}
+	content, err := blob.ReadAll(t.Context(), m, key, 1<<30)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, ok := m.objects[key]; ok && mode == blob.IfAbsent {
-		return fmt.Errorf("put %s: %w", key, fs.ErrExist)
-	}
-	m.objects[key] = content
-	m.puts = append(m.puts, key)
-	return nil
+	return key, content
 }
 
-func (m *memory) Get(_ context.Context, key string, offset, length int64) (io.ReadCloser, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	content, ok := m.objects[key]
-	if !ok {
-		return nil, fmt.Errorf("get %s: %w", key, fs.ErrNotExist)
+// replace puts other content under a key, as an intruder or a bad disk does.
+func (m *memory) replace(t *testing.T, key string, content []byte) {
+	t.Helper()
+	if err := blob.PutBytes(t.Context(), m, key, content, blob.Replace); err != nil {
+		t.Fatal(err)
 	}
-	content = content[min(offset, int64(len(content))):]
-	if length >= 0 {
-		content = content[:min(length, int64(len(content)))]
-	}
-	var body io.Reader = bytes.NewReader(content)
-	if m.onGet != nil {
-		body = m.onGet(key, body)
-	}
-	return io.NopCloser(body), nil
-}
-
-func (m *memory) Stat(_ context.Context, key string) (blob.Info, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	content, ok := m.objects[key]
-	if !ok {
-		return blob.Info{}, fmt.Errorf("stat %s: %w", key, fs.ErrNotExist)
-	}
-	return blob.Info{Key: key, Size: int64(len(content))}, nil
-}
-
-func (m *memory) List(_ context.Context, prefix, after string) iter.Seq2[blob.Info, error] {
-	return func(yield func(blob.Info, error) bool) {
-		for _, key := range m.keys(prefix) {
-			if key > after && !yield(blob.Info{Key: key, Size: int64(len(m.objects[key]))}, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (m *memory) Delete(_ context.Context, key string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.objects, key)
-	return nil
-}
-
-func (m *memory) keys(prefix string) []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Sorted(func(yield func(string) bool) {
-		for key := range maps.Keys(m.objects) {
-			if strings.HasPrefix(key, prefix) && !yield(key) {
-				return
-			}
-		}
-	})
-}
-
-// layerKey returns the key of the only layer.
-func (m *memory) layerKey() string {
-	for _, key := range m.keys("code/") {
-		if strings.HasSuffix(key, ".zip") {
-			return key
-		}
-	}
-	return ""
 }

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -132,4 +133,34 @@ func cancelSoon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// onceAt calls f before the first put only.
+func onceAt(f func()) func(string, io.Reader) error {
+	called := false
+	return func(string, io.Reader) error {
+		if !called {
+			called = true
+			f()
+		}
+		return nil
+	}
+}
+
+// age moves times back, as if the files had been written an hour ago.
+func age(t *testing.T, root string, names ...string) {
+	t.Helper()
+	past := time.Now().Add(-time.Hour)
+	for _, name := range names {
+		if err := os.Chtimes(filepath.Join(root, name), past, past); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func unlink(t *testing.T, root, name string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(root, name)); err != nil {
+		t.Fatal(err)
+	}
 }
