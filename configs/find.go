@@ -55,7 +55,7 @@ func sameFile(a, b string) bool {
 
 // absolute resolves ~ and relative paths.
 func absolute(dir, home, path string) string {
-	if path == "~" || strings.HasPrefix(path, "~/") {
+	if home != "" && (path == "~" || strings.HasPrefix(path, "~/")) {
 		return filepath.Join(home, path[1:])
 	}
 	if filepath.IsAbs(path) {

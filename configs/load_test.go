@@ -200,6 +200,8 @@ func TestBadFilesOfOnesOwn(t *testing.T) {
 		"stores: {x: {typ: file}}":              `qj.yaml:1: stores.x: unknown key "typ", did you mean "type"?`,
 		"stores: {x: {type: azur}}":             `qj.yaml:1: stores.x.type: unknown type "azur", did you mean "azure"?; known: azure, file`,
 		"stores: {x: {type: azure}}":            "qj.yaml:1: stores.x: account_name is missing",
+		"<<: 1":                                 "qj.yaml:1: << wants a mapping",
+		"<<: [1]":                               "qj.yaml:1: << wants mappings",
 		"x: &x\n  y: *x":                        "qj.yaml:2: too large or too deep for a configuration file",
 		localHead + "    store: !!binary '#'":   "qj.yaml:4: clusters.box.store: want text",
 		localHead + "    num_gpu: -1":           "qj.yaml:4: clusters.box.num_gpu: must not be negative",
@@ -316,6 +318,14 @@ func TestFilesThatShowSecretsGetAWarning(t *testing.T) {
 		"stores.b.account_key":         "*** < aux_data/configs/b_account.yaml:3",
 		"clusters.x.env.WANDB_API_KEY": "*** < qj.yaml:1",
 	})
+}
+
+func TestShellWord(t *testing.T) {
+	for word, want := range map[string]string{"/a/b_c.yaml": "/a/b_c.yaml", "a b": "'a b'", "it's": `'it'\''s'`, "": "''", "$x": "'$x'"} {
+		if got := shellWord(word); got != want {
+			t.Errorf("shellWord(%q) = %s, want %s", word, got, want)
+		}
+	}
 }
 
 func TestSecretNames(t *testing.T) {

@@ -1,6 +1,9 @@
 package configs
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // problem is an error in configuration, at the place that has to be edited.
 type problem struct {
@@ -11,10 +14,11 @@ type problem struct {
 }
 
 func (p *problem) Error() string {
-	if p.path == "" {
-		return fmt.Sprintf("%s: %v", p.at, p.err)
+	text := fmt.Sprintf("%s: %v", p.at, p.err)
+	if p.path != "" {
+		text = fmt.Sprintf("%s: %s: %v", p.at, p.path, p.err)
 	}
-	return fmt.Sprintf("%s: %s: %v", p.at, p.path, p.err)
+	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(text) // names of files and keys may hold anything
 }
 
 func (p *problem) Unwrap() error { return p.err }

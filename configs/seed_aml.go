@@ -11,7 +11,7 @@ import (
 	"qj/jobspec"
 )
 
-const amlGPUPerNode = 4 // the seed's default
+const amlGPUPerNode = "4" // the seed's default
 
 // AML is the section of a cluster of backend aml, without the keys that all clusters share.
 type AML struct {
@@ -118,7 +118,7 @@ func clusterName(path string) string { return strings.TrimSuffix(filepath.Base(p
 // aml adds the seed's defaults and the workspace to a section, and checks it.
 func (l *loader) aml(section *node, path string) (*node, error) {
 	section = section.clone()
-	fill(section, "gpu_per_node", plainScalar("4", l.defaults))
+	fill(section, "gpu_per_node", plainScalar(amlGPUPerNode, l.defaults))
 	fill(section, "use_custom_docker", plainScalar("true", l.defaults))
 	if section.get("workspace") == nil {
 		fill(section, "aml_config", newScalar(workspaceFile, l.defaults))

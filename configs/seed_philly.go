@@ -114,29 +114,20 @@ func phillyGPUPerNode(cluster string) string {
 	return "4"
 }
 
-// phillyMounts are the containers mounted in a job: where, and the node that names the account file.
-func phillyMounts(section *node) map[string]*node {
-	found := map[string]*node{}
-	add := func(n *node) {
-		if account := n.get("azure_blob_config_file"); account != nil {
-			found[n.text("blob_mount_point")] = account
-		}
-	}
-	add(section)
-	if several := section.get("blob_mount_info"); several != nil && several.kind == list {
-		for _, item := range several.items {
-			add(item)
-		}
-	}
-	return found
-}
-
-// phillyAccount is the account behind a path in the job's container; nil for hdfs.
+// phillyAccount is the node that names the account behind a path in the job's container; nil for hdfs. Of
+// mount points inside each other the inner one counts.
 func phillyAccount(section *node, path string) *node {
-	for point, account := range phillyMounts(section) {
-		if point != "" && (path == point || strings.HasPrefix(path, strings.TrimSuffix(point, "/")+"/")) {
-			return account
+	mounts := []*node{section}
+	if several := section.get("blob_mount_info"); several != nil {
+		mounts = append(mounts, several.items...)
+	}
+	var account *node
+	longest := 0
+	for _, mount := range mounts {
+		point := strings.TrimSuffix(mount.text("blob_mount_point"), "/")
+		if strings.HasPrefix(path+"/", point+"/") && len(point) > longest {
+			account, longest = mount.get(accountKey), len(point)
 		}
 	}
-	return nil
+	return account
 }

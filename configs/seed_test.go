@@ -240,6 +240,46 @@ func TestSinglePhillyAccount(t *testing.T) {
 	}
 }
 
+func TestAccountBehindAPathInAPhillyContainer(t *testing.T) {
+	section, _, err := parse([]byte("blob_mount_info:\n- {blob_mount_point: /b, azure_blob_config_file: outer}\n- {blob_mount_point: /b/in/, azure_blob_config_file: inner}\n"), &source{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/b/x": "outer", "/b": "outer", "/b/in/x": "inner", "/b/inx": "outer", "/bx": "", "/hdfs/x": ""} {
+		got := ""
+		if account := phillyAccount(section, path); account != nil {
+			got = account.scalar.Value
+		}
+		if got != want {
+			t.Errorf("account behind %s = %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestTwoClustersOfOneName(t *testing.T) {
+	f := seedProject()
+	f["aux_data/aml/wu1.yaml"] = seedAML
+	c, _ := load(t, f, nil)
+	want := []string{`aux_data/configs/philly_vc.yaml: cluster "wu1" is already in aux_data/aml/wu1.yaml; this one is ignored`}
+	if !reflect.DeepEqual(c.Warnings, want) || mustCluster(t, c, "wu1").Backend != "aml" {
+		t.Errorf("warnings = %q", c.Warnings)
+	}
+}
+
+func TestWordsMayBeOneWord(t *testing.T) {
+	f := seedProject()
+	f["aux_data/aml/v100.yaml"] += "zip_options: -x\nelastic_num_gpu: [4, 8]\n"
+	c, _ := load(t, f, nil)
+	var a AML
+	if err := mustCluster(t, c, "v100").Decode(&a); err != nil || !reflect.DeepEqual(a.ZipOptions, Words{"-x"}) || !reflect.DeepEqual(a.ElasticNumGPU, Words{"4", "8"}) {
+		t.Errorf("%+v, %v", a, err)
+	}
+	f["aux_data/aml/v100.yaml"] += "compile_args: x\nzip_options: {a: b}\n"
+	c, _ = load(t, f, nil)
+	_, err := c.Cluster("v100")
+	wantError(t, err, "aux_data/aml/v100.yaml:28: clusters.v100.zip_options: want a word or a list of words")
+}
+
 func TestPhillyListWithoutItsSection(t *testing.T) {
 	c, _ := load(t, files{"aux_data/configs/multi_philly_vc.yaml": "clusters: [wu1, sc2]"}, nil)
 	_, err := c.Cluster("sc2")
