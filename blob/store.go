@@ -18,9 +18,10 @@ import (
 // Store is a flat map from keys to immutable-at-a-glance objects: a reader sees an object whole, as some
 // put left it, never half of one.
 //
-// Keys are as ValidKey says. A caller never uses a key that is a folder of another (`a` and `a/b`): a
-// store may be a file system. Errors wrap fs.ErrNotExist for a missing object and fs.ErrExist for a lost
-// put-if-absent, and name the key. All methods may be called from several goroutines and processes.
+// Keys are as ValidKey says; any other one is refused. A caller never uses a key that is a folder of
+// another (`a` and `a/b`): a store may be a file system. Errors wrap fs.ErrNotExist for a missing object
+// and fs.ErrExist for a lost put-if-absent, and name the key. All methods may be called from several
+// goroutines and processes.
 type Store interface {
 	// Put stores all of body, read from its start, under key. Until it returns nil, readers see what was
 	// there before. With IfAbsent it fails with fs.ErrExist if the key is there, and of several such
@@ -28,14 +29,16 @@ type Store interface {
 	Put(ctx context.Context, key string, body io.ReadSeeker, mode Mode) error
 
 	// Get reads length bytes from offset on; a negative length means up to the end. A range that
-	// reaches past the end yields what is there, possibly nothing. The caller closes the reader.
+	// reaches past the end yields what is there, possibly nothing. The caller closes the reader, and ends
+	// ctx only after that. A reader whose object is replaced may fail, but never mixes the two.
 	Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error)
 
 	// Stat describes one object.
 	Stat(ctx context.Context, key string) (Info, error)
 
 	// List yields the objects whose keys begin with prefix and sort after the key `after` ("" = all),
-	// in byte order of the keys. A prefix need not end at a slash. The first error ends it.
+	// in byte order of the keys. A prefix need not end at a slash. The first error ends it. What is put
+	// or deleted meanwhile may show or not. The loop over it may make other requests.
 	List(ctx context.Context, prefix, after string) iter.Seq2[Info, error]
 
 	// Delete removes an object; a missing one is no error.

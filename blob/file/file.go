@@ -1,6 +1,6 @@
 // Package file is a folder as a blob store: an object is a plain file, its key the path below the root.
-// It works on any file system with hard links, shared ones too, and by any number of processes at once.
-// It knows nothing of what the objects mean, and leaves alone the files whose names are no keys.
+// Any number of processes may use it at once, on one machine or over a shared file system. It knows
+// nothing of what the objects mean, and leaves alone the files whose names are no keys.
 package file
 
 import (
@@ -27,6 +27,7 @@ const (
 type Store struct {
 	root  string
 	sweep sync.Once
+	link  func(oldname, newname string) error // os.Link, but for tests
 }
 
 var _ blob.Store = (*Store)(nil)
@@ -48,7 +49,7 @@ func Open(root string) (*Store, error) {
 	if err == nil && !info.IsDir() {
 		return nil, fmt.Errorf("open store: %s is not a folder", abs)
 	}
-	return &Store{root: abs}, nil
+	return &Store{root: abs, link: os.Link}, nil
 }
 
 // Root is the absolute path of the folder.

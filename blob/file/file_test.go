@@ -57,6 +57,10 @@ func TestStore(t *testing.T) {
 	blobtest.Run(t, func(t *testing.T) blob.Store { return open(t, t.TempDir()) })
 }
 
+func TestStoreWithoutHardLinks(t *testing.T) {
+	blobtest.Run(t, func(t *testing.T) blob.Store { return open(t, t.TempDir()).WithoutLinks() })
+}
+
 func TestOpenCreatesNothing(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "not", "there")
 	store := open(t, root)

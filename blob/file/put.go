@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"qj/blob"
@@ -39,7 +40,7 @@ func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, mode bl
 	if err != nil {
 		return fail("put", key, err)
 	}
-	if err := place(ctx, temp, target, mode); err != nil {
+	if err := s.place(ctx, temp, target, mode); err != nil {
 		os.Remove(temp)
 		return fail("put", key, err)
 	}
@@ -75,9 +76,8 @@ func (s *Store) writeTemp(ctx context.Context, body io.ReadSeeker) (_ string, er
 	return f.Name(), f.Close()
 }
 
-// place gives temp its name. A put-if-absent links, which fails if the name is taken, and then drops the
-// temporary name; a failure to drop it only leaves work for a later sweep.
-func place(ctx context.Context, temp, target string, mode blob.Mode) error {
+// place gives temp its name, and makes the folder again when a racing Delete takes it away.
+func (s *Store) place(ctx context.Context, temp, target string, mode blob.Mode) error {
 	for try := 1; ; try++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -85,7 +85,7 @@ func place(ctx context.Context, temp, target string, mode blob.Mode) error {
 		err := os.MkdirAll(filepath.Dir(target), folderMode)
 		vanished := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) // it was there, then not
 		if err == nil {
-			err = move(temp, target, mode)
+			err = s.move(temp, target, mode)
 			vanished = errors.Is(err, fs.ErrNotExist)
 		}
 		if !vanished || try == placeTries {
@@ -94,14 +94,42 @@ func place(ctx context.Context, temp, target string, mode blob.Mode) error {
 	}
 }
 
-func move(temp, target string, mode blob.Mode) error {
+func (s *Store) move(temp, target string, mode blob.Mode) error {
 	if mode == blob.Replace {
 		return os.Rename(temp, target)
 	}
-	if err := os.Link(temp, target); err != nil {
+	err := s.link(temp, target) // fails if the name is taken
+	if noLinks(err) {
+		return claim(temp, target)
+	}
+	if err != nil {
 		return err
 	}
-	os.Remove(temp)
+	os.Remove(temp) // failing leaves work for a later sweep
+	return nil
+}
+
+// noLinks tells a file system without hard links, as many mounted object stores are.
+func noLinks(err error) bool {
+	for _, no := range []error{syscall.EPERM, syscall.ENOSYS, syscall.ENOTSUP, errors.ErrUnsupported} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
+}
+
+// claim takes the name with an empty file, which succeeds once, and then replaces that by temp. It is
+// second best: for a moment a reader finds an empty object, and a crash in that moment leaves it.
+func claim(temp, target string) error {
+	f, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Close(), os.Rename(temp, target)); err != nil {
+		os.Remove(target)
+		return err
+	}
 	return nil
 }
 
