@@ -50,18 +50,13 @@ func GitIgnore(getenv func(string) string) Ignore {
 		if err != nil {
 			return nil, err
 		}
-		r, err := (&ignoreRules{top: top, git: lists}).enterPath(".")
-		if err != nil {
-			return nil, err
-		}
 		below, err := filepath.Rel(top, root)
 		if err != nil {
 			return nil, err
 		}
-		if below != "." {
-			if r, err = r.enterPath(filepath.ToSlash(below)); err != nil {
-				return nil, err
-			}
+		r, err := (&ignoreRules{top: top, git: lists}).enterPath("./" + filepath.ToSlash(below))
+		if err != nil {
+			return nil, err
 		}
 		return r.orDefaults(root)
 	}
@@ -91,12 +86,14 @@ func (r *ignoreRules) Match(name string, dir bool) (rule string, ignored bool) {
 // Enter implements Rules.
 func (r *ignoreRules) Enter(name string) (Rules, error) { return r.enterPath(name) }
 
-// enterPath goes down a path of folders; "." reads the files of the first one.
+// enterPath goes down a path of folders, which begins with "./" to take in the one where r starts.
 func (r *ignoreRules) enterPath(path string) (*ignoreRules, error) {
-	for name := range strings.SplitSeq(path, "/") {
+	for i, name := range strings.Split(path, "/") {
 		inner := *r
 		if name != "." {
 			inner.dir += name + "/"
+		} else if i > 0 {
+			continue
 		}
 		if err := inner.read(gitIgnoreFile, &inner.git); err != nil {
 			return nil, err

@@ -117,7 +117,7 @@ func growTree(t *testing.T, random *rand.Rand, dir string, depth int) {
 }
 
 var ruleParts = []string{"a", "b", "foo", "bar", "fo", ".x", "*", "*", "**", "**", "?", "[a-f]", "[!a]", "[]x]", "[^b", "[[:alpha:]]",
-	"[[:nope:]]", "[a-", "[\\]]", "/", "/", "/", "\\", "\\ ", " ", "x y", "*.py", "*.pyc", ".py", "é", "!", "#", "\\!", "\\#", "[x]", "\\[x\\]", "d", "c"}
+	"[[:nope:]]", "[[:punct:]]", "[[:space:][:xdigit:]]", "[^[:graph:]]", "[[:lower:]-z]", "[[:cntrl:]", "[[:upper:][:blank:][:alnum:]]", "[[:print:]]", "[[:digit:].]", "[a-", "[\\]]", "/", "/", "/", "\\", "\\ ", " ", "x y", "*.py", "*.pyc", ".py", "é", "!", "#", "\\!", "\\#", "[x]", "\\[x\\]", "d", "c"}
 
 func randomRules(random *rand.Rand, n int) string {
 	var text strings.Builder

@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// level is where the layer of a source tree is no larger than zip's own default makes it.
+// level makes the layer of a source tree a few percent larger than zip -6 does, in a fraction of the time.
 const level = 6
 
 // packer compresses files on all processors and writes them, in order, as one zip.

@@ -14,13 +14,16 @@ import (
 type memory struct {
 	blobtest.Memory
 	onGet func(key string, body io.Reader) io.Reader
-	onPut func(key string, body io.Reader) error // before the put; the body is rewound after it
+	onPut func(key string, body io.Reader) error // before the put
 }
 
 func newMemory() *memory { return &memory{} }
 
 func (m *memory) Put(ctx context.Context, key string, body io.ReadSeeker, mode blob.Mode) error {
 	if m.onPut != nil {
+		if _, err := body.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
 		if err := m.onPut(key, body); err != nil {
 			return err
 		}
