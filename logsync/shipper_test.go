@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,6 +179,26 @@ func TestShipperFreshness(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The first rank that fails becomes eager without a word in its log.
+func TestShipperBecomesEager(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, g := &blobtest.Memory{}, grow(t)
+		var failed atomic.Bool
+		stop := g.ship(t.Context(), &Shipper{Store: store, Eager: failed.Load})
+		g.write([]byte("Traceback\n"))
+		time.Sleep(5 * time.Second)
+		if synctest.Wait(); stored(t, store) != 0 {
+			t.Error("stored before the rank failed")
+		}
+		failed.Store(true)
+		time.Sleep(freshAfter)
+		if synctest.Wait(); stored(t, store) != g.size {
+			t.Error("not stored a second after the rank failed")
+		}
+		g.finish(stop)
+	})
 }
 
 func TestMarkerWorksWhileItIsYoung(t *testing.T) {
