@@ -48,7 +48,11 @@ type Status struct {
 	Ended   time.Time        `json:"ended,omitzero"`
 	Exit    *Exit            `json:"exit,omitempty"`
 	Streams map[string]int64 `json:"streams,omitempty"` // final length in bytes by "<attempt>/<stream>", once ended
+	Folder  string           `json:"folder,omitempty"`  // where node 0's ranks ran, if a person can get there
 	Stalled bool             `json:"stalled,omitempty"`
+
+	// LogsComplete says, of an ended run, that all of its streams are in the store up to their last byte.
+	LogsComplete bool `json:"logs_complete,omitempty"`
 }
 
 // Exit tells which rank decided the run's end, and how. The rank that failed first decides; ranks that

@@ -1,0 +1,111 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+type stat struct {
+	parent int
+	start  uint64
+	zombie bool
+}
+
+// readStat parses /proc/<pid>/stat (proc_pid_stat(5)). The name in field 2 may hold spaces and
+// parentheses: what follows the last one counts.
+func readStat(pid int) (stat, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return stat{}, err
+	}
+	return parseStat(b)
+}
+
+func parseStat(b []byte) (stat, error) {
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	const state, ppid, starttime = 0, 1, 19 // fields 3, 4 and 22
+	if len(fields) <= starttime {
+		return stat{}, fmt.Errorf("parse process status: %d fields", len(fields))
+	}
+	parent, err := strconv.Atoi(fields[ppid])
+	if err != nil {
+		return stat{}, fmt.Errorf("parse process status: %w", err)
+	}
+	start, err := strconv.ParseUint(fields[starttime], 10, 64)
+	if err != nil {
+		return stat{}, fmt.Errorf("parse process status: %w", err)
+	}
+	return stat{parent: parent, start: start, zombie: fields[state] == "Z" || fields[state] == "X"}, nil
+}
+
+func bootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b)), err
+}
+
+func all() []int {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// WithEnv lists the living processes, other than the caller, that were started with NAME=value in their
+// environment. Those of other users cannot be read and are not listed.
+func WithEnv(name, value string) []int {
+	want := []byte(name + "=" + value)
+	var found []int
+	for _, pid := range all() {
+		environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(v []byte) bool { return bytes.Equal(v, want) }) {
+			if s, err := readStat(pid); err == nil && !s.zombie {
+				found = append(found, pid)
+			}
+		}
+	}
+	return found
+}
+
+// BecomeSubreaper makes the caller the parent of every orphan among its descendants, so that none can
+// leave the family by a double fork or a session of its own.
+func BecomeSubreaper() error {
+	const prSetChildSubreaper = 36
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0); errno != 0 {
+		return fmt.Errorf("become subreaper: %w", errno)
+	}
+	return nil
+}
+
+// signalExactly holds the process by a pidfd (which os.FindProcess opens) while its identity is checked,
+// so that the signal cannot reach another process that got the pid meanwhile.
+func signalExactly(id ID, sig syscall.Signal) error {
+	p, err := os.FindProcess(id.PID)
+	if err != nil {
+		return err
+	}
+	defer p.Release()
+	if !id.Alive() {
+		return nil
+	}
+	return p.Signal(sig)
+}
