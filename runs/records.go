@@ -1,0 +1,149 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"qj/blob"
+	"qj/jobspec"
+)
+
+// Record is all that is kept of one run: as it was submitted, and its newest revision.
+type Record struct {
+	jobspec.Run
+	Revision jobspec.Revision
+	Store    string `json:"-"` // name of the store where the record lies
+}
+
+// State is where the run stands as far as the record knows.
+func (r Record) State() jobspec.State {
+	if r.Revision.Number == 0 {
+		return jobspec.Submitting
+	}
+	return r.Revision.Status.State
+}
+
+// records are the runs of one store.
+type records struct {
+	name  string
+	store blob.Store
+}
+
+const maxRecord = 4 << 20 // bytes of one JSON document
+
+func runKey(id jobspec.RunID) string { return Prefix(id) + "/run.json" }
+
+// Prefix is the folder of a run in its store.
+func Prefix(id jobspec.RunID) string { return "runs/" + string(id) }
+
+func revisionKey(id jobspec.RunID, number int) string {
+	return fmt.Sprintf("%s/rev/%08d.json", Prefix(id), number)
+}
+
+const idFolder = "ids/"
+
+// create writes a new run down. fs.ErrExist means that the id is taken. The id is entered first: a
+// submitter that dies in between leaves an id without a record, which is no run.
+func (r records) create(ctx context.Context, run jobspec.Run) error {
+	if err := blob.PutBytes(ctx, r.store, idFolder+run.ID.Reversed(), nil, blob.IfAbsent); err != nil {
+		return fmt.Errorf("record run %s: %w", run.ID, err)
+	}
+	body, err := json.MarshalIndent(run, "", "  ")
+	if err != nil {
+		return fmt.Errorf("record run %s: %w", run.ID, err)
+	}
+	if err := blob.PutBytes(ctx, r.store, runKey(run.ID), body, blob.IfAbsent); err != nil {
+		return fmt.Errorf("record run %s: %w", run.ID, err)
+	}
+	return nil
+}
+
+// find lists the ids that end in suffix; "" lists all. It is one listing of the store.
+func (r records) find(ctx context.Context, suffix string) ([]jobspec.RunID, error) {
+	var ids []jobspec.RunID
+	for info, err := range r.store.List(ctx, idFolder+jobspec.Reverse(suffix), "") {
+		if err != nil {
+			return nil, fmt.Errorf("list runs of store %s: %w", r.name, err)
+		}
+		id, err := jobspec.ParseRunID(jobspec.Reverse(strings.TrimPrefix(info.Key, idFolder)))
+		if err == nil { // whatever else lies there is not ours
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// load reads a run and its newest revision. fs.ErrNotExist means that there is no such run.
+func (r records) load(ctx context.Context, id jobspec.RunID) (Record, error) {
+	rec := Record{Store: r.name}
+	if err := r.get(ctx, runKey(id), &rec.Run); err != nil {
+		return Record{}, err
+	}
+	if err := jobspec.CheckFormat("the record of "+string(id), rec.Format); err != nil {
+		return Record{}, err
+	}
+	newest := ""
+	for info, err := range r.store.List(ctx, Prefix(id)+"/rev/", "") {
+		if err != nil {
+			return Record{}, fmt.Errorf("list revisions of %s: %w", id, err)
+		}
+		newest = info.Key
+	}
+	if newest == "" {
+		rec.Revision.Status.State = jobspec.Submitting
+		return rec, nil
+	}
+	if err := r.get(ctx, newest, &rec.Revision); err != nil {
+		return Record{}, err
+	}
+	return rec, jobspec.CheckFormat("the record of "+string(id), rec.Revision.Format)
+}
+
+func (r records) get(ctx context.Context, key string, into any) error {
+	body, err := blob.ReadAll(ctx, r.store, key, maxRecord)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("parse %s: %w", key, err)
+	}
+	return nil
+}
+
+// errNoChange is returned by a change that finds nothing to do.
+var errNoChange = errors.New("no change")
+
+// revise adds a revision: change is applied to the newest one, again if somebody else was faster.
+func (r records) revise(ctx context.Context, rec Record, change func(*jobspec.Revision) error) (Record, error) {
+	const tries = 20 // every lost race is progress of somebody else
+	for range tries {
+		next := rec.Revision
+		if err := change(&next); err != nil {
+			if errors.Is(err, errNoChange) {
+				return rec, nil
+			}
+			return rec, err
+		}
+		next.Format, next.Number = jobspec.Format, rec.Revision.Number+1
+		body, err := json.MarshalIndent(next, "", "  ")
+		if err != nil {
+			return rec, fmt.Errorf("revise run %s: %w", rec.ID, err)
+		}
+		err = blob.PutBytes(ctx, r.store, revisionKey(rec.ID, next.Number), body, blob.IfAbsent)
+		if err == nil {
+			rec.Revision = next
+			return rec, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return rec, fmt.Errorf("revise run %s: %w", rec.ID, err)
+		}
+		if rec, err = r.load(ctx, rec.ID); err != nil {
+			return rec, err
+		}
+	}
+	return rec, fmt.Errorf("revise run %s: lost %d races in a row", rec.ID, tries)
+}
