@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"qj/runs"
+)
+
+func (a *app) abortCommand() *ucli.Command {
+	return &ucli.Command{
+		Name: "abort", Aliases: []string{"a"}, Usage: "stop runs, with all that they started", ArgsUsage: "ID...",
+		Description: `Processes get SIGTERM, and SIGKILL after the grace period of the cluster (10 s).
+
+  qj abort e2fc7 60ce2`,
+		Action: func(c *ucli.Context) error {
+			if c.NArg() == 0 {
+				return usagef("abort needs a run id")
+			}
+			return a.abort(c.Context, c.Args().Slice())
+		},
+	}
+}
+
+// stopPatience is how long abort waits to see the run end, beyond what most grace periods are.
+const stopPatience = 20 * time.Second
+
+func (a *app) abort(ctx context.Context, words []string) error {
+	service, err := a.runsService()
+	if err != nil {
+		return err
+	}
+	var recs []runs.Record
+	for _, word := range words { // all are looked up before the first is stopped
+		rec, err := service.FindToAct(ctx, word)
+		if err != nil {
+			return err
+		}
+		recs = append(recs, rec)
+	}
+	for i, rec := range recs {
+		fresh, err := service.Refresh(ctx, []runs.Record{rec})
+		if err != nil {
+			a.warn("%v", err)
+		}
+		if recs[i], err = service.Abort(ctx, fresh[0]); err != nil {
+			return err
+		}
+	}
+	patient, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	for _, rec := range recs {
+		w := &watcher{app: a, rec: rec}
+		if err := w.toEnd(patient); err != nil && ctx.Err() != nil {
+			return err
+		}
+		if !w.rec.State().Ended() {
+			a.say("%s is asked to stop and still %s", rec.ID.Suffix(), w.rec.State())
+			continue
+		}
+		fmt.Fprintln(a.Stdout, verdictText(w.rec))
+	}
+	return nil
+}

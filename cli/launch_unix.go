@@ -1,0 +1,75 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"qj/launcher"
+	"qj/launcher/embedded"
+)
+
+// launch lets the client play the node's part where it carries no node binary: `qj launch` is qj-node.
+func (a *app) launch() error {
+	if code := launcher.Main(a.Args[:2], a.Args[2:], a.Stderr); code != 0 {
+		return exitCode(code)
+	}
+	return nil
+}
+
+// nodeProgram is the launcher for this machine: the embedded one, unpacked once per version into the
+// cache folder, or this very program.
+func (a *app) nodeProgram() ([]string, error) {
+	packed, ok := embedded.Node(runtime.GOOS, runtime.GOARCH)
+	if !ok {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find launcher: %w", err)
+		}
+		return []string{self, launchVerb}, nil
+	}
+	sum := sha256.Sum256(packed)
+	path := filepath.Join(a.cacheDir(), "bin", hex.EncodeToString(sum[:16]), "qj-node")
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		return []string{path}, nil
+	}
+	if err := unpackProgram(packed, path); err != nil {
+		return nil, fmt.Errorf("unpack launcher: %w", err)
+	}
+	return []string{path}, nil
+}
+
+// unpackProgram makes the file appear whole: others may be unpacking or running it.
+func unpackProgram(packed []byte, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name()) // after the rename there is nothing to remove
+	_, err = io.Copy(temp, r)
+	if err == nil {
+		err = temp.Chmod(0o700)
+	}
+	if closed := temp.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), path)
+}
