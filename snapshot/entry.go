@@ -26,6 +26,7 @@ func newEntry(f File) *zip.FileHeader {
 		h.Flags |= utf8Name
 	}
 	seconds := min(max(f.ModTime.Unix(), 0), math.MaxInt32)
+	//lint:ignore SA1019 CreateRaw writes these fields as they are and does not look at Modified.
 	h.ModifiedDate, h.ModifiedTime = dosTime(time.Unix(seconds, 0).UTC())
 	h.Extra = binary.LittleEndian.AppendUint16(nil, timeExtraTag)
 	h.Extra = append(h.Extra, 5, 0, 1) // length, and which times follow: the modification's
