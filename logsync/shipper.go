@@ -62,6 +62,9 @@ func (s *Shipper) Run(ctx context.Context, grown, ended <-chan struct{}) (int64,
 		if err != nil {
 			return sh.segment.end, err
 		}
+		if wait <= 0 {
+			continue
+		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
