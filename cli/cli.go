@@ -17,11 +17,7 @@ import (
 // Main runs qj and returns its exit code.
 func Main(ctx context.Context, w World) int {
 	a := &app{World: w}
-	err := a.run(ctx, w.Args[1:])
-	if ctx.Err() != nil && err != nil {
-		err = ctx.Err()
-	}
-	return report(w.Stderr, err)
+	return report(w.Stderr, a.run(ctx, w.Args[1:]))
 }
 
 // app is one call of qj.

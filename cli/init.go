@@ -62,9 +62,9 @@ func (a *app) snapshot(ctx context.Context, cluster *configs.Cluster) (*pin, err
 		return nil, err
 	}
 	a.tellLeft(tree)
-	temp := filepath.Join(a.cacheDir(), "tmp")
-	if err := os.MkdirAll(temp, 0o700); err != nil {
-		return nil, fmt.Errorf("snapshot code: %w", err)
+	temp, err := a.tempDir()
+	if err != nil {
+		return nil, err
 	}
 	progress, finish := a.progress()
 	s, err := snapshot.Upload(ctx, store, tree, temp, progress)
@@ -83,6 +83,15 @@ func (a *app) snapshot(ctx context.Context, cluster *configs.Cluster) (*pin, err
 	}
 	a.say("snapshot %s of %s: %d files, %s, %s", s.ID[:12], config.Project, s.Files, bytesText(s.Bytes), sent)
 	return &p, nil
+}
+
+// tempDir is where layers are put together before they are sent. Not /tmp: that may be memory.
+func (a *app) tempDir() (string, error) {
+	dir := filepath.Join(a.cacheDir(), "tmp")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make folder for temporary files: %w", err)
+	}
+	return dir, nil
 }
 
 // scan lists the project's code.

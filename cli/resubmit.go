@@ -61,7 +61,7 @@ func (a *app) resubmit(c *ucli.Context, word string) error {
 	if c.Bool("init") {
 		job.Code, err = a.codeFor(c.Context, section, true)
 	} else {
-		err = a.bringCode(c.Context, job.Code, old.Store, section.Store)
+		job.Code, err = a.bringCode(c.Context, job.Code, old.Store, section.Store)
 	}
 	if err != nil {
 		return err

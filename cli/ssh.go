@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"os/signal"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -63,9 +66,13 @@ func (a *app) ssh(c *ucli.Context) (int, error) {
 		if folder := row.Revision.Status.Folder; folder != "" {
 			where = "; its files are in " + folder
 		}
-		return 0, fmt.Errorf("run %s is over%s", verdictText(row.Record), where)
+		return 0, fmt.Errorf("run %s is over (%s)%s", row.ID.Suffix(), row.State(), where)
 	}
-	return sheller.Shell(c.Context, row.Revision.Handle, backends.Shell{
+	// Ctrl-C is for what runs there: it reaches it through the terminal, and must not end qj.
+	swallowed := make(chan os.Signal, 1)
+	signal.Notify(swallowed, os.Interrupt)
+	defer signal.Stop(swallowed)
+	return sheller.Shell(context.WithoutCancel(c.Context), row.Revision.Handle, backends.Shell{
 		Node: node, Command: c.Args().Tail(), Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr,
 	})
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -245,7 +243,7 @@ func (a *app) codeFor(ctx context.Context, section *configs.Cluster, fresh bool)
 	if err := a.tellChanges(ctx, config, section, last); err != nil {
 		return jobspec.Code{}, err
 	}
-	return last.Code, a.bringCode(ctx, last.Code, last.Store, section.Store)
+	return a.bringCode(ctx, last.Code, last.Store, section.Store)
 }
 
 // tellChanges says what changed since the snapshot that is about to run.
@@ -278,27 +276,29 @@ func (a *app) tellChanges(ctx context.Context, config *configs.Config, section *
 	return nil
 }
 
-// bringCode copies a snapshot to another store if it is not there.
-func (a *app) bringCode(ctx context.Context, code jobspec.Code, from, to string) error {
+// bringCode makes sure that a snapshot is in the store that it is about to run from, and returns what to
+// pin there: of one snapshot, the first manifest in a store wins.
+func (a *app) bringCode(ctx context.Context, code jobspec.Code, from, to string) (jobspec.Code, error) {
 	if from == to {
-		return nil
+		return code, nil
 	}
 	source, err := a.store(from)
 	if err != nil {
-		return err
+		return code, err
 	}
 	target, err := a.store(to)
 	if err != nil {
-		return err
+		return code, err
 	}
-	temp := filepath.Join(a.cacheDir(), "tmp")
-	if err := os.MkdirAll(temp, 0o700); err != nil {
-		return fmt.Errorf("copy code to store %s: %w", to, err)
+	temp, err := a.tempDir()
+	if err != nil {
+		return code, err
 	}
-	if _, err := snapshot.Copy(ctx, source, target, code.Snapshot, code.Manifest, temp); err != nil {
-		return fmt.Errorf("copy code to store %s: %w", to, err)
+	s, err := snapshot.Copy(ctx, source, target, code.Snapshot, code.Manifest, temp)
+	if err != nil {
+		return code, fmt.Errorf("copy code to store %s: %w", to, err)
 	}
-	return nil
+	return jobspec.Code{Snapshot: s.ID, Manifest: s.Manifest}, nil
 }
 
 // send submits and prints the id.
@@ -314,6 +314,8 @@ func (a *app) send(ctx context.Context, request runs.Request) error {
 		} else {
 			fmt.Fprintln(a.Stdout, rec.ID)
 		}
+	} else if ctx.Err() != nil && rec.ID != "" {
+		a.warn("interrupted: qj q %s tells whether the cluster took the run", rec.ID.Suffix())
 	}
 	return err
 }

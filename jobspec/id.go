@@ -2,7 +2,6 @@ package jobspec
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +16,6 @@ const SuffixLength = 5
 
 const maxUser = 24
 
-var runID = regexp.MustCompile(`^([a-z][a-z0-9-]{0,23})-([0-9]{1,12})-([0-9a-f]{8})$`)
-
 // NewRunID builds an id from a user part as UserPart gives it, the time of submission and four random bytes.
 func NewRunID(user string, at time.Time, random [4]byte) RunID {
 	return RunID(fmt.Sprintf("%s-%d-%x", user, at.Unix(), random))
@@ -26,28 +23,44 @@ func NewRunID(user string, at time.Time, random [4]byte) RunID {
 
 // ParseRunID accepts a whole id only.
 func ParseRunID(s string) (RunID, error) {
-	if !runID.MatchString(s) {
+	if _, _, ok := RunID(s).split(); !ok {
 		return "", fmt.Errorf("%q is not a run id (<user>-<unix seconds>-<8 hex>)", s)
 	}
 	return RunID(s), nil
 }
 
+// split takes a well-formed id apart. Tables do it for every run there ever was, so it is no regexp.
+func (id RunID) split() (user string, seconds int64, ok bool) {
+	const most = 12 // digits of the seconds
+	rest, hex, found := cutLast(string(id))
+	user, digits, found2 := cutLast(rest)
+	if !found || !found2 || len(hex) != 8 || len(digits) == 0 || len(digits) > most || len(user) > maxUser ||
+		strings.Trim(hex, "0123456789abcdef") != "" || strings.Trim(digits, "0123456789") != "" ||
+		user == "" || user[0] < 'a' || user[0] > 'z' || strings.Trim(user, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return "", 0, false
+	}
+	seconds, err := strconv.ParseInt(digits, 10, 64)
+	return user, seconds, err == nil
+}
+
+func cutLast(s string) (before, after string, found bool) {
+	i := strings.LastIndexByte(s, '-')
+	if i < 0 {
+		return "", s, false
+	}
+	return s[:i], s[i+1:], true
+}
+
 // User is the part of the id before the time.
 func (id RunID) User() string {
-	if m := runID.FindStringSubmatch(string(id)); m != nil {
-		return m[1]
-	}
-	return ""
+	user, _, _ := id.split()
+	return user
 }
 
 // Time is when the run was submitted, to the second.
 func (id RunID) Time() time.Time {
-	m := runID.FindStringSubmatch(string(id))
-	if m == nil {
-		return time.Time{}
-	}
-	seconds, err := strconv.ParseInt(m[2], 10, 64)
-	if err != nil {
+	_, seconds, ok := id.split()
+	if !ok {
 		return time.Time{}
 	}
 	return time.Unix(seconds, 0).UTC()

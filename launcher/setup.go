@@ -20,7 +20,7 @@ import (
 func (l *lead) setUp(ctx context.Context) (string, error) {
 	code := filepath.Join(l.options.Work, "code")
 	if err := snapshot.Unpack(ctx, l.store, l.launch.Job.Code.Snapshot, l.launch.Job.Code.Manifest, code); err != nil {
-		return "", fmt.Errorf("unpack code: %w", err)
+		return "", err
 	}
 	for _, mount := range l.launch.Job.Mounts {
 		if err := link(mount, code); err != nil {
