@@ -6,8 +6,9 @@ package jobspec
 
 import (
 	"fmt"
+	"io"
+	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -60,12 +61,15 @@ func (j Job) Validate() error {
 	if len(j.Command) == 0 || j.Command[0] == "" {
 		return fmt.Errorf("the command is empty")
 	}
-	if j.Subdir != "" && (path.IsAbs(j.Subdir) || path.Clean(j.Subdir) != j.Subdir || strings.HasPrefix(j.Subdir, "..")) {
+	if j.Subdir != "" && !fs.ValidPath(j.Subdir) {
 		return fmt.Errorf("working folder %q is not below the code", j.Subdir)
 	}
 	for _, name := range append(slices.Sorted(maps.Keys(j.Env)), j.Secrets...) {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
 			return fmt.Errorf("environment name %q is not valid", name)
+		}
+		if strings.ContainsRune(j.Env[name], 0) {
+			return fmt.Errorf("environment variable %s holds a NUL byte", name)
 		}
 	}
 	for _, word := range j.Command {
@@ -100,8 +104,9 @@ const masked = "***"
 // String hides the value.
 func (Secret) String() string { return masked }
 
-// GoString hides the value from %#v.
-func (Secret) GoString() string { return masked }
+// Format hides the value from every verb: fmt calls String for a few only, and quotes the value in its
+// complaint about the others.
+func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, masked) }
 
 // MarshalText hides the value from JSON and YAML; Reveal is the only way to it.
 func (Secret) MarshalText() ([]byte, error) { return []byte(masked), nil }

@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -37,18 +38,22 @@ func Expand(ask Ask, gpuPerNode int) (Layout, error) {
 		nodes = 1
 		if gpuPerNode > 0 && n > gpuPerNode {
 			if n%gpuPerNode != 0 {
-				return Layout{}, fmt.Errorf("-n %d does not fill nodes of %d GPUs: use %s", n, gpuPerNode, nearest(n, gpuPerNode))
+				return Layout{}, fmt.Errorf("-n %d does not fill nodes of %d GPUs: use %s", n, gpuPerNode, nearest(n, gpuPerNode, unlimited))
 			}
 			nodes = n / gpuPerNode
 		}
 	}
 	if n%nodes != 0 {
-		return Layout{}, fmt.Errorf("-n %d does not divide over %d nodes: use %s", n, nodes, nearest(n, nodes))
+		limit := unlimited
+		if gpuPerNode > 0 {
+			limit = nodes * gpuPerNode
+		}
+		return Layout{}, fmt.Errorf("-n %d does not divide over %d nodes: use %s", n, nodes, nearest(n, nodes, limit))
 	}
 	each := n / nodes
 	if gpuPerNode > 0 && each > gpuPerNode {
-		return Layout{}, fmt.Errorf("-n %d on %d nodes needs %d GPUs a node, a node has %d: use --nodes %d or more",
-			n, nodes, each, gpuPerNode, (n+gpuPerNode-1)/gpuPerNode)
+		return Layout{}, fmt.Errorf("-n %d on %d nodes needs %d GPUs a node, a node has %d: use --nodes %d",
+			n, nodes, each, gpuPerNode, fewestNodes(n, gpuPerNode))
 	}
 	layout := Layout{NumGPU: n, Nodes: nodes, ProcsPerNode: max(each, 1), GPUsPerNode: each}
 	if gpuPerNode == 0 {
@@ -63,12 +68,26 @@ func Expand(ask Ask, gpuPerNode int) (Layout, error) {
 	return layout, nil
 }
 
-// nearest names the multiples of unit on both sides of n.
-func nearest(n, unit int) string {
+const unlimited = math.MaxInt
+
+// nearest names the multiples of unit on both sides of n, as far as they are within limit.
+func nearest(n, unit, limit int) string {
+	below := min(n, limit) / unit * unit
 	var counts []string
-	if below := n / unit * unit; below > 0 {
+	if below > 0 {
 		counts = append(counts, fmt.Sprintf("-n %d", below))
 	}
-	counts = append(counts, fmt.Sprintf("-n %d", (n/unit+1)*unit))
+	if above := (n/unit + 1) * unit; above <= limit {
+		counts = append(counts, fmt.Sprintf("-n %d", above))
+	}
 	return strings.Join(counts, " or ")
+}
+
+// fewestNodes is the least number of nodes over which n GPUs divide evenly and fit.
+func fewestNodes(n, gpuPerNode int) int {
+	nodes := (n + gpuPerNode - 1) / gpuPerNode
+	for n%nodes != 0 {
+		nodes++
+	}
+	return nodes
 }
