@@ -11,8 +11,4 @@ var errNoLocal = errors.New("runs on this machine need Linux or macOS")
 
 func (a *app) openLocal(*configs.Cluster) (backends.Backend, error) { return nil, errNoLocal }
 
-func launchSettingsOf(*configs.Cluster) (launchSettings, error) {
-	return launchSettings{}.orDefault(), nil
-}
-
 func (a *app) launch() error { return errNoLocal }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"qj/backends"
 	"qj/blob"
@@ -50,20 +49,4 @@ func (a *app) openBackend(c *configs.Cluster) (backends.Backend, error) {
 		return nil, fmt.Errorf("backend %s is not supported yet, only %s", c.Backend, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 	return open(c)
-}
-
-// launchSettings are the launcher's, in the section of any cluster.
-type launchSettings struct {
-	Grace       jobspec.Duration `yaml:"grace"`        // between TERM and KILL
-	JoinTimeout jobspec.Duration `yaml:"join_timeout"` // for the nodes of a run to come together
-}
-
-func (s launchSettings) orDefault() launchSettings {
-	if s.Grace == 0 {
-		s.Grace = jobspec.Duration(10 * time.Second)
-	}
-	if s.JoinTimeout == 0 {
-		s.JoinTimeout = jobspec.Duration(10 * time.Minute)
-	}
-	return s
 }

@@ -210,17 +210,13 @@ func (a *app) request(section *configs.Cluster, job jobspec.Job, secrets map[str
 	if err != nil {
 		return runs.Request{}, err
 	}
-	settings, err := launchSettingsOf(section)
-	if err != nil {
-		return runs.Request{}, err
-	}
 	store, err := config.Store(section.Store)
 	if err != nil {
 		return runs.Request{}, err
 	}
 	return runs.Request{
 		Cluster: cluster, Job: job, Secrets: secrets, Host: a.Host, Version: version(),
-		Launch: jobspec.Launch{Store: storeRef(store), Grace: settings.Grace, JoinTimeout: settings.JoinTimeout},
+		Launch: jobspec.Launch{Store: storeRef(store), Grace: section.Grace, JoinTimeout: section.JoinTimeout},
 	}, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"qj/jobspec"
 )
 
 // The backends whose configuration this package knows something of.
@@ -22,6 +24,8 @@ type Cluster struct {
 	NumGPU       int    // the default of -n
 	GPUPerNode   *int   // nil: not set
 	MultiProcess bool
+	Grace        jobspec.Duration // between TERM and KILL when ranks are stopped
+	JoinTimeout  jobspec.Duration // how long the nodes of a run wait for each other
 	Env          map[string]string
 	Secrets      []string
 	Folders      []Folder // by name
@@ -49,6 +53,8 @@ type common struct {
 	NumGPU       int              `yaml:"num_gpu"`
 	GPUPerNode   *int             `yaml:"gpu_per_node"`
 	MultiProcess bool             `yaml:"multi_process"`
+	Grace        jobspec.Duration `yaml:"grace"`
+	JoinTimeout  jobspec.Duration `yaml:"join_timeout"`
 	Env          map[string]*node `yaml:"env"`
 	Secrets      []string         `yaml:"secrets"`
 	ConfigParam  *node            `yaml:"config_param"`
@@ -109,6 +115,8 @@ func (l *loader) cluster(t *topLevel, name, path string) (*Cluster, error) {
 	}
 	fill(section, "num_gpu", plainScalar("1", l.defaults))
 	fill(section, "multi_process", plainScalar("true", l.defaults))
+	fill(section, "grace", plainScalar("10s", l.defaults))
+	fill(section, "join_timeout", plainScalar("10m", l.defaults))
 	c := &Cluster{Name: name, own: own(section), home: l.Home}
 	if err := l.shared(c, section, path); err != nil {
 		return nil, err
@@ -147,9 +155,14 @@ func (l *loader) shared(c *Cluster, section *node, path string) error {
 	case s.GPUPerNode != nil && *s.GPUPerNode < 0:
 		return problemf(section.get("gpu_per_node").at, join(path, "gpu_per_node"), "must not be negative")
 	}
+	for key, d := range map[string]jobspec.Duration{"grace": s.Grace, "join_timeout": s.JoinTimeout} {
+		if d < 0 {
+			return problemf(section.get(key).at, join(path, key), "must not be negative")
+		}
+	}
 	env, err := environment(s.Env, join(path, "env"))
 	c.Backend, c.NumGPU, c.GPUPerNode, c.MultiProcess = s.Backend, s.NumGPU, s.GPUPerNode, s.MultiProcess
-	c.Env, c.Secrets = env, s.Secrets
+	c.Grace, c.JoinTimeout, c.Env, c.Secrets = s.Grace, s.JoinTimeout, env, s.Secrets
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 type localSection struct {
 	Slots  int              `yaml:"slots"`
 	Image  string           `yaml:"image"`
-	Grace  jobspec.Duration `yaml:"grace"`
+	Grace  jobspec.Duration `yaml:"pause"`
 	Socket string           `yaml:"socket" config:"path"`
 	Extra  map[string]any   `yaml:"extra"`
 	Limit  *float64         `yaml:"limit"`
@@ -34,7 +34,7 @@ func decodeBox(t *testing.T, body string) (localSection, error) {
 }
 
 func TestDecodeFillsTheBackendsOwnStruct(t *testing.T) {
-	got, err := decodeBox(t, "    slots: 4\n    num_gpu: 2\n    grace: 10s\n    wait: 1m\n    socket: ~/s\n    limit: 2\n    extra: {a: [1, {b: yes please}]}\n    image: null\n")
+	got, err := decodeBox(t, "    slots: 4\n    num_gpu: 2\n    pause: 10s\n    wait: 1m\n    socket: ~/s\n    limit: 2\n    extra: {a: [1, {b: yes please}]}\n    image: null\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestDecodeErrorsNameThePlace(t *testing.T) {
 		"    slots: four":    `qj.yaml:4: clusters.box.slots: want a whole number`,
 		"    slots: 4.7":     `qj.yaml:4: clusters.box.slots: want a whole number`,
 		"    slots: [4]":     `qj.yaml:4: clusters.box.slots: want a single value, not a list`,
-		"    grace: soon":    `qj.yaml:4: clusters.box.grace: "soon" is not a duration (like 90s, 10m or 4h)`,
+		"    pause: soon":    `qj.yaml:4: clusters.box.pause: "soon" is not a duration (like 90s, 10m or 4h)`,
 		"    wait: 7":        `qj.yaml:4: clusters.box.wait: want a duration (like 90s, 10m or 4h)`,
 		"    extra: 1":       `qj.yaml:4: clusters.box.extra: want a mapping of keys to values, not a single value`,
 		"    limit: much":    `qj.yaml:4: clusters.box.limit: want a number`,

@@ -23,6 +23,8 @@ func TestNoConfigurationIsLocal(t *testing.T) {
 	want := []Setting{
 		{"assets", filepath.Join(dir, "assets"), "default"},
 		{"clusters.local.backend", "local", "default"},
+		{"clusters.local.grace", "10s", "default"},
+		{"clusters.local.join_timeout", "10m", "default"},
 		{"clusters.local.multi_process", "true", "default"},
 		{"clusters.local.num_gpu", "1", "default"},
 		{"clusters.local.store", "local", "default"},
