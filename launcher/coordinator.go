@@ -5,7 +5,6 @@ package launcher
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -83,9 +82,17 @@ func (c *coordinator) accept() {
 	}
 }
 
-// serve listens to one node until its connection ends.
+// serve listens to one node until its connection ends, or the coordinator leaves.
 func (c *coordinator) serve(conn net.Conn) {
-	defer conn.Close()
+	ended := make(chan struct{})
+	defer close(ended)
+	c.serving.Go(func() {
+		select {
+		case <-c.done:
+		case <-ended:
+		}
+		conn.Close()
+	})
 	w := newWire(conn)
 	hello, err := w.receive() // the TLS handshake happens here, under the read deadline
 	if err != nil || hello.Kind != kindHello || hello.Node < 1 || hello.Node >= c.layout.Nodes {
@@ -212,17 +219,16 @@ func (c *coordinator) await(ctx context.Context, limit time.Duration, ok func(*m
 }
 
 func (c *coordinator) ready(ctx context.Context, devices []string) (agreed, error) {
-	missing := c.await(ctx, c.limit, func(m *member) bool { return m != nil && (m.ready || m.lost) })
+	unharmed, cancel := c.untilFailure(ctx)
+	defer cancel()
+	missing := c.await(unharmed, c.limit, func(m *member) bool { return m != nil && m.ready })
 	switch {
 	case ctx.Err() != nil:
 		return agreed{}, context.Cause(ctx)
+	case unharmed.Err() != nil:
+		return agreed{}, errElsewhere
 	case missing != nil:
 		return agreed{}, &nodesMissing{fmt.Sprintf("waited %s for node %s of %d", c.limit, list(missing), c.layout.Nodes)}
-	}
-	select {
-	case <-c.stop:
-		return agreed{}, errors.New("another node failed first")
-	default:
 	}
 	a, err := agree(c.layout, c.master, devices, 0)
 	if err != nil {
@@ -238,6 +244,19 @@ func (c *coordinator) ready(ctx context.Context, devices []string) (agreed, erro
 		}
 	}
 	return a, nil
+}
+
+// untilFailure returns a context that ends with ctx, and at the first failure of the run.
+func (c *coordinator) untilFailure(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	c.serving.Go(func() {
+		select {
+		case <-c.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, cancel
 }
 
 func list(nodes []int) string {
@@ -263,16 +282,9 @@ func (c *coordinator) settle(ctx context.Context, own *jobspec.Status) jobspec.S
 		c.failed(*own)
 	}
 	settled := func(m *member) bool { return m == nil || m.settled || m.lost } // who has not come by now has nothing to stop
-	running, cancel := context.WithCancel(ctx)
-	c.serving.Go(func() {
-		select {
-		case <-c.stop:
-			cancel()
-		case <-running.Done():
-		}
-	})
+	unharmed, cancel := c.untilFailure(ctx)
 	const ever = 1 << 62
-	c.await(running, ever, settled)
+	c.await(unharmed, ever, settled)
 	cancel()
 	const slack = 10 * time.Second
 	c.await(ctx, c.grace+slack, settled)
@@ -304,7 +316,6 @@ func (c *coordinator) leave(ctx context.Context, streams map[string]int64, compl
 		}
 		maps.Copy(all, m.streams)
 		complete = complete && m.complete
-		m.wire.conn.Close()
 	}
 	c.mu.Unlock()
 	c.serving.Wait()

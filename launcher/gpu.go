@@ -97,7 +97,11 @@ func (c *children) output(ctx context.Context, argv ...string) ([]byte, error) {
 	if readErr != nil {
 		killGroup(pid)
 	}
-	e := <-ended
+	var e exit
+	select {
+	case e = <-ended:
+	case <-ctx.Done(): // not even KILL ends a process that hangs in a driver
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%s: %w", argv[0], context.Cause(ctx))

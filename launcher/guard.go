@@ -21,9 +21,8 @@ import (
 
 // runGuard starts the lead, waits for it, and takes over if it is killed.
 func runGuard(o Options) (int, error) {
-	n, err := load(o)
-	if err != nil {
-		return exitSetup, err
+	if err := os.MkdirAll(o.Work, 0o700); err != nil {
+		return exitSetup, fmt.Errorf("make work folder: %w", err)
 	}
 	lock, err := lockWork(o.Work)
 	if err != nil {
@@ -33,8 +32,13 @@ func runGuard(o Options) (int, error) {
 		return 0, nil // this node of the run is up already: being started twice is no error
 	}
 	defer lock.Close()
-	if n.report.resume() {
-		return 0, nil
+	var left jobspec.Report
+	if readJSON(filepath.Join(o.Work, jobspec.ReportFile), &left) == nil && left.Status.State.Ended() {
+		return exitCode(left.Status), nil // and so is being started again after the end
+	}
+	n, err := load(o)
+	if err != nil {
+		return exitSetup, err
 	}
 	if err := process.BecomeSubreaper(); err != nil {
 		return exitSetup, err
@@ -46,7 +50,7 @@ func runGuard(o Options) (int, error) {
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	pid, ended, err := startLead(o, kids, theirs)
+	pid, ended, err := startLead(o, kids, theirs, lock)
 	theirs.Close()
 	if err != nil {
 		return exitSetup, fmt.Errorf("start launcher: %w", err)
@@ -54,20 +58,23 @@ func runGuard(o Options) (int, error) {
 	if err := noteProcesses(o.Work, pid); err != nil {
 		return exitSetup, err
 	}
+	asked := false
 	for {
 		select {
 		case <-signals: // a person or the platform wants the node to end: the lead knows how
+			asked = true
 			_ = syscall.Kill(pid, syscall.SIGTERM) // gone already is fine
 		case e := <-ended:
 			if n.report.resume() {
 				return e.code(), nil
 			}
-			return n.takeOver(e, link), nil
+			return n.takeOver(verdictOn(e, asked), link), nil
 		}
 	}
 }
 
-// lockWork makes sure that one launcher runs the node. nil means that another one does.
+// lockWork makes sure that one launcher runs the node. nil means that another one does. The lead holds the
+// same lock: while one of the two lives, the node is taken.
 func lockWork(work string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(work, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -84,8 +91,14 @@ func lockWork(work string) (*os.File, error) {
 	return nil, fmt.Errorf("lock work folder: %w", err)
 }
 
-// startLead starts this program again as the lead, with its end of the socket as descriptor 3.
-func startLead(o Options, kids *children, socket *os.File) (int, <-chan exit, error) {
+// The descriptors that the guard hands to the lead.
+const (
+	fdSocket = 3
+	fdLock   = 4
+)
+
+// startLead starts this program again as the lead.
+func startLead(o Options, kids *children, socket, lock *os.File) (int, <-chan exit, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, nil, err
@@ -93,7 +106,7 @@ func startLead(o Options, kids *children, socket *os.File) (int, <-chan exit, er
 	argv := slices.Concat(o.program, []string{"lead"}, Args(o))
 	return kids.start(argv, self, &os.ProcAttr{
 		Env:   os.Environ(),
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, socket},
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, fdSocket: socket, fdLock: lock},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
 }
@@ -117,45 +130,57 @@ func noteProcesses(work string, lead int) error {
 
 // takeOver ends the node in place of the lead: nothing that it started may live on, nothing that ranks
 // wrote may be lost, and the record must say why.
-func (n *node) takeOver(e exit, link *pipeKeeper) int {
-	self := os.Getpid()
-	process.End(context.Background(), 0, func() []int { return process.Descendants(self) })
+func (n *node) takeOver(verdict jobspec.Status, link *pipeKeeper) int {
+	process.End(context.Background(), 0, family)
 	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 	defer cancel()
-	n.salvage(ctx, link.collected())
-	why := fmt.Sprintf("the launcher ended with exit code %d before the run did", e.code())
-	if e.status.Signaled() {
-		s := e.status.Signal()
-		why = fmt.Sprintf("the launcher was killed by signal %d (%s)", int(s), signalName(s))
+	whole := n.salvage(ctx, link.collected())
+	leave := func(_ context.Context, streams map[string]int64, complete bool) (map[string]int64, bool) {
+		return streams, complete && whole
 	}
-	status := jobspec.Status{
-		State:  jobspec.Failed,
-		Reason: jobspec.Reason{Code: jobspec.ReasonLauncherDied, Text: why},
-		Ended:  e.at.UTC(),
-	}
-	n.end(ctx, status, alone{}.leave)
-	return exitSetup
+	return exitCode(n.end(ctx, verdict, leave))
 }
 
-// salvage brings what is left in the pipes into the files and ships all of them.
-func (n *node) salvage(ctx context.Context, pipes map[logsync.Stream]*os.File) {
-	for _, id := range n.streams.onDisk() {
+// verdictOn is what the end of the lead means for the run that it did not bring to an end.
+func verdictOn(e exit, asked bool) jobspec.Status {
+	status := jobspec.Status{State: jobspec.Failed, Ended: e.at.UTC()}
+	status.Reason = jobspec.Reason{Code: jobspec.ReasonLauncherDied,
+		Text: fmt.Sprintf("the launcher ended with exit code %d before the run did", e.code())}
+	if !e.status.Signaled() {
+		return status
+	}
+	s := e.status.Signal()
+	status.Reason.Text = fmt.Sprintf("the launcher was killed by signal %d (%s)", int(s), signalName(s))
+	if asked && s == syscall.SIGTERM { // our own, before the lead was ready for it
+		status.State = jobspec.Preempted
+		status.Reason = jobspec.Reason{Code: jobspec.ReasonTerminated, Text: errTerminated.Error()}
+	}
+	return status
+}
+
+// salvage brings what is left in the pipes into the files and begins to ship all of them. It returns
+// false if something could not be kept.
+func (n *node) salvage(ctx context.Context, pipes map[logsync.Stream]*os.File) (whole bool) {
+	ids, err := n.streams.onDisk()
+	whole = err == nil
+	for _, id := range ids {
 		st, err := n.streams.start(ctx, id, true)
 		if err != nil {
-			continue // the verdict matters more than one stream
+			whole = false // the verdict matters more than one stream
+			continue
 		}
 		if pipe := pipes[id]; pipe != nil {
 			pipe.SetReadDeadline(time.Now().Add(outOfReach))
-			if err := st.copyFrom(pipe); err != nil {
-				fmt.Fprintf(st, "qj: %v\n", err)
-			}
+			st.copyFrom(pipe, func(error) {}) // the stream itself says what it lacks
+			pipe.Close()
 		}
 	}
+	return whole
 }
 
 // end ships what is to be shipped, publishes the final status and removes what must not outlive the run.
 func (n *node) end(ctx context.Context, status jobspec.Status, leave leaver) jobspec.Status {
-	lengths, complete := n.streams.finish(ctx)
+	lengths, complete, spent := n.streams.finish(ctx)
 	status.Streams, status.LogsComplete = leave(ctx, lengths, complete)
 	last := n.report.newest().Status
 	status.Started, status.Folder = last.Started, last.Folder
@@ -163,11 +188,17 @@ func (n *node) end(ctx context.Context, status jobspec.Status, leave leaver) job
 	if n.options.Node == 0 { // the last to need it; where the platform owns the file, it stays
 		os.Remove(filepath.Join(n.options.Boot, jobspec.PrivateFile))
 	}
-	if err := n.report.final(ctx, status); err != nil {
-		fmt.Fprintf(os.Stderr, "qj-node: report the end: %v\n", err)
-	}
-	if complete {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportLimit)
+	defer cancel()
+	err := n.report.final(ctx, status)
+	if spent {
 		os.RemoveAll(n.streams.dir)
+		if err != nil { // on a full disk there is room for the report only now
+			err = n.report.final(ctx, status)
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "qj-node: report the end: %v\n", err)
 	}
 	return status
 }

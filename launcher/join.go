@@ -148,7 +148,7 @@ func (j *joined) ready(ctx context.Context, _ []string) (agreed, error) {
 	case m := <-j.start:
 		return agreed{masterAddr: m.Address, masterPort: m.Port, devices: m.Devices}, nil
 	case <-j.stop:
-		return agreed{}, errors.New("another node failed first")
+		return agreed{}, errElsewhere
 	case <-ctx.Done():
 		return agreed{}, context.Cause(ctx)
 	}

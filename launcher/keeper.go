@@ -106,10 +106,10 @@ type guardLink struct {
 	gone chan struct{} // closed when the guard is gone
 }
 
-// newGuardLink opens the socket that the guard left as descriptor 3.
+// newGuardLink opens the socket that the guard left, and keeps the lock that it left from the ranks.
 func newGuardLink() (*guardLink, error) {
-	const inherited = 3
-	conn, err := unixConn(os.NewFile(inherited, "guard socket"))
+	syscall.CloseOnExec(fdLock)
+	conn, err := unixConn(os.NewFile(fdSocket, "guard socket"))
 	if err != nil {
 		return nil, err
 	}

@@ -119,9 +119,6 @@ func load(o Options) (*node, error) {
 		return nil, err
 	}
 	n.store = blob.Retry(plain, blob.Policy{})
-	if err := os.MkdirAll(o.Work, 0o700); err != nil {
-		return nil, fmt.Errorf("make work folder: %w", err)
-	}
 	n.report = newReporter(n.store, o, n.launch)
 	n.streams = &streams{dir: filepath.Join(o.Work, "streams"), store: plain, run: runPrefix(n.launch.Run)}
 	return n, nil
@@ -161,5 +158,7 @@ func exitCode(s jobspec.Status) int {
 	return exitSetup
 }
 
-// drainLimit bounds how long a node waits for its logs to reach the store before it ends without them.
-const drainLimit = 10 * time.Minute
+const (
+	drainLimit  = 10 * time.Minute // for the logs to reach the store; then the node ends without them
+	reportLimit = 30 * time.Second // for the final report after that
+)

@@ -31,6 +31,7 @@ type lead struct {
 var (
 	errTerminated = errors.New("asked to stop by SIGTERM")
 	errGuardDied  = errors.New("the launcher's guard was killed")
+	errElsewhere  = errors.New("another node failed first") // nothing of this node's own to tell
 )
 
 func runLead(o Options) (int, error) {
@@ -86,7 +87,10 @@ func newLead(o Options) (*lead, error) {
 func (l *lead) run(ctx context.Context) jobspec.Status {
 	l.peers = alone{l.launch.Job.Layout}
 	own, err := l.work(ctx)
-	if err != nil {
+	if err != nil && errors.Is(err, context.Canceled) {
+		err = context.Cause(ctx) // a package below knows only that it was stopped
+	}
+	if err != nil && !errors.Is(err, errElsewhere) {
 		own = l.failure(err)
 		l.peers.failed(*own)
 		l.logf("%s", own.Reason.Text)

@@ -21,8 +21,8 @@ import (
 type rank struct {
 	place
 	out    *stream
-	pipe   *os.File // the end that we read
-	copied chan error
+	pipe   *os.File      // the end that we read
+	copied chan struct{} // closed when all that came is in the file
 	ended  <-chan exit
 }
 
@@ -77,9 +77,12 @@ func (l *lead) startRank(ctx context.Context, at place, null *os.File, dir strin
 		read.Close()
 		return nil, l.cannotStart(at, out, err), nil
 	}
-	r := &rank{place: at, out: out, pipe: read, ended: ended, copied: make(chan error, 1)}
+	r := &rank{place: at, out: out, pipe: read, ended: ended, copied: make(chan struct{})}
 	l.guard.keep(out.id, read)
-	go func() { r.copied <- out.copyFrom(read) }()
+	go func() {
+		defer close(r.copied)
+		out.copyFrom(read, l.tell)
+	}()
 	return r, nil, nil
 }
 
@@ -125,9 +128,10 @@ func (l *lead) watchRanks(ctx context.Context, ranks []*rank) *jobspec.Status {
 	}
 	var first *jobspec.Status
 	var swept <-chan struct{}
+	var stopped time.Time
 	stop := func() {
 		if swept == nil {
-			swept = l.sweep()
+			stopped, swept = time.Now(), l.sweep()
 		}
 	}
 	trouble, canceled := l.peers.trouble(), ctx.Done()
@@ -135,7 +139,9 @@ func (l *lead) watchRanks(ctx context.Context, ranks []*rank) *jobspec.Status {
 		select {
 		case end := <-ends:
 			left--
-			if end.exit.code() != 0 && swept == nil {
+			// Who ended before we stopped anybody ended by itself, even if we hear of it later.
+			alone := swept == nil || end.exit.at.Before(stopped)
+			if end.exit.code() != 0 && alone && (first == nil || end.exit.at.Before(first.Ended)) {
 				first = l.blame(end)
 				l.peers.failed(*first)
 				stop()
@@ -158,8 +164,7 @@ func (l *lead) sweep() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		self := os.Getpid()
-		left := process.End(l.impatient, time.Duration(l.launch.Grace), func() []int { return process.Descendants(self) })
+		left := process.End(l.impatient, time.Duration(l.launch.Grace), family)
 		if len(left) > 0 {
 			l.logf("processes %v cannot be killed", left)
 		}
@@ -208,16 +213,14 @@ const outOfReach = 2 * time.Second
 func (l *lead) drainRanks(ranks []*rank) {
 	for _, r := range ranks {
 		r.pipe.SetReadDeadline(time.Now().Add(outOfReach))
-		if err := <-r.copied; err != nil {
-			l.logf("%v", err)
-		}
+		<-r.copied
 		r.pipe.Close()
 	}
 }
 
 // evidence adds the blamed rank's last lines, once they are all there.
 func (l *lead) evidence(status *jobspec.Status) {
-	if status.Exit == nil || status.Exit.Lines != nil || status.Exit.Node != l.options.Node {
+	if status.State != jobspec.Failed || status.Exit == nil || status.Exit.Code == nil || status.Exit.Lines != nil || status.Exit.Node != l.options.Node {
 		return
 	}
 	status.Exit.Lines = l.streams.lastLines(logsync.Stream{Name: fmt.Sprintf("rank-%d", status.Exit.Rank)}, blamedLines)

@@ -104,26 +104,39 @@ func (r *reporter) state(state jobspec.State, reason jobspec.Reason) error {
 }
 
 // final publishes the end, the store first: whoever reads the local file may rely on what the store has.
-// It tries until ctx ends.
+// It tries until ctx ends; a store that hangs cannot keep it longer.
 func (r *reporter) final(ctx context.Context, status jobspec.Status) error {
 	r.stop()
-	<-r.told
 	body, err := r.change(func(report *jobspec.Report) { report.Status = status })
 	if err != nil {
 		return err
 	}
-	pause := 100 * time.Millisecond
-	for {
-		if err = r.put(ctx); err == nil || ctx.Err() != nil {
-			break
+	stored := make(chan error, 1)
+	go func() {
+		<-r.told // else a step that is still on its way could arrive after the end
+		stored <- r.insist(ctx)
+	}()
+	select {
+	case err = <-stored:
+	case <-ctx.Done():
+		err = fmt.Errorf("put %s: %w", r.key, context.Cause(ctx))
+	}
+	return errors.Join(err, writeFile(r.path, body))
+}
+
+// insist puts the report until that succeeds or ctx ends.
+func (r *reporter) insist(ctx context.Context) error {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
+		err := r.put(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
 		}
 		select {
 		case <-time.After(pause):
-			pause = min(2*pause, 10*time.Second)
 		case <-ctx.Done():
+			return err
 		}
 	}
-	return errors.Join(err, writeFile(r.path, body))
 }
 
 func (r *reporter) newest() jobspec.Report {

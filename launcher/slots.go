@@ -37,11 +37,20 @@ func claim(ctx context.Context, s jobspec.Slots, run jobspec.RunID, list func(co
 		os.Remove(ticket.Name())
 		ticket.Close()
 	}()
-	if err := awaitTurn(ctx, queue, s, waiting); err != nil {
-		return nil, nil, err
+	for {
+		if err := awaitTurn(ctx, queue, s, waiting); err != nil {
+			return nil, nil, err
+		}
+		ids, files, err := gather(ctx, s, run, list, waiting)
+		if !errors.Is(err, errOvertaken) {
+			return ids, files, err
+		}
 	}
-	return gather(ctx, s, run, list, waiting)
 }
+
+// errOvertaken is why gathering ends when a run that was submitted earlier comes later: both would keep what
+// the other one waits for.
+var errOvertaken = errors.New("an earlier run came")
 
 // takeTicket creates and locks a file of the queue. Who finds it unlocked takes it for a dead run's and
 // removes it, so after the lock the name must still lead to the locked file.
@@ -82,10 +91,7 @@ func awaitTurn(ctx context.Context, queue string, s jobspec.Slots, waiting func(
 		if err != nil {
 			return fmt.Errorf("queue for slots: %w", err)
 		}
-		ahead := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return e.Name() >= s.Ticket })
-		if ahead < 0 {
-			ahead = len(entries)
-		}
+		ahead := before(entries, s.Ticket)
 		if ahead == 0 {
 			return nil
 		}
@@ -94,6 +100,15 @@ func awaitTurn(ctx context.Context, queue string, s jobspec.Slots, waiting func(
 			return fmt.Errorf("queue for slots: %w", err)
 		}
 	}
+}
+
+// before counts the tickets that are served before ours.
+func before(queue []fs.DirEntry, ticket string) int {
+	ahead := slices.IndexFunc(queue, func(e fs.DirEntry) bool { return e.Name() >= ticket })
+	if ahead < 0 {
+		return len(queue)
+	}
+	return ahead
 }
 
 // awaitEnd returns when nobody holds the ticket any more, and removes it if its owner died. When ctx ends
@@ -190,6 +205,10 @@ func gather(ctx context.Context, s jobspec.Slots, run jobspec.RunID, list func(c
 		case <-ctx.Done():
 			release()
 			return nil, nil, fmt.Errorf("queue for slots: %w", context.Cause(ctx))
+		}
+		if queue, err := os.ReadDir(filepath.Join(s.Dir, "queue")); err == nil && before(queue, s.Ticket) > 0 {
+			release()
+			return nil, nil, errOvertaken
 		}
 	}
 }

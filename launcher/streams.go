@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -36,6 +37,7 @@ type stream struct {
 	grown chan struct{} // poked when the file grew
 	ended chan struct{} // closed when it will not grow any more
 	final chan shipped  // how the shipping ended, once
+	lost  int64         // bytes that the file could not take; who copies writes it, who finishes reads it after
 }
 
 type shipped struct {
@@ -75,19 +77,24 @@ func (s *streams) start(ctx context.Context, id logsync.Stream, eager bool) (*st
 }
 
 // onDisk lists the streams that have a file.
-func (s *streams) onDisk() []logsync.Stream {
-	files, err := filepath.Glob(filepath.Join(s.dir, "*", "*"))
-	if err != nil {
-		return nil
-	}
+func (s *streams) onDisk() ([]logsync.Stream, error) {
 	var ids []logsync.Stream
-	for _, file := range files {
-		attempt, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err == nil {
-			ids = append(ids, logsync.Stream{Attempt: attempt, Name: filepath.Base(file)})
+	err := filepath.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // none was ever started
 		}
-	}
-	return ids
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		relative, err := filepath.Rel(s.dir, path)
+		if err != nil {
+			return err
+		}
+		id, err := logsync.ParseStream(relative)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
 }
 
 // poke tells the shipper that the file grew.
@@ -95,28 +102,6 @@ func (st *stream) poke() {
 	select {
 	case st.grown <- struct{}{}:
 	default:
-	}
-}
-
-// copyFrom moves everything that comes through the pipe into the file, until the pipe's end.
-func (st *stream) copyFrom(pipe *os.File) error {
-	offset, err := st.file.Seek(0, io.SeekEnd)
-	if err != nil {
-		return fmt.Errorf("keep output of %s: %w", st.id, err)
-	}
-	for {
-		n, err := move(st.file, offset, pipe)
-		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
-			return nil // told to stop: somebody out of reach still holds the other end
-		}
-		if err != nil {
-			return fmt.Errorf("keep output of %s: %w", st.id, err)
-		}
-		if n == 0 {
-			return nil
-		}
-		offset += n
-		st.poke()
 	}
 }
 
@@ -131,28 +116,29 @@ func (st *stream) Write(p []byte) (int, error) {
 }
 
 // finish declares all streams ended, waits until they are in the store or ctx ends, and returns each one's
-// length. complete is false when something could not be sent; the local files then stay.
-func (s *streams) finish(ctx context.Context) (lengths map[string]int64, complete bool) {
+// length. spent says that the store has all that the local files hold, complete that this is all there was.
+func (s *streams) finish(ctx context.Context) (lengths map[string]int64, complete, spent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lengths, complete = map[string]int64{}, true
-	for _, st := range s.open {
-		close(st.ended)
-	}
+	lengths, complete, spent = map[string]int64{}, true, true
 	for _, st := range s.open {
 		if info, err := st.file.Stat(); err == nil {
 			lengths[st.id.String()] = info.Size()
 		}
+		st.file.Close() // so that the length stays what it is
+		close(st.ended)
+	}
+	for _, st := range s.open {
 		select {
 		case end := <-st.final:
-			complete = complete && end.err == nil && end.size == lengths[st.id.String()]
+			spent = spent && end.err == nil && end.size == lengths[st.id.String()]
 		case <-ctx.Done():
-			complete = false
+			spent = false
 		}
-		st.file.Close()
+		complete = complete && st.lost == 0
 	}
 	s.open = nil
-	return lengths, complete
+	return lengths, complete && spent, spent
 }
 
 // lastLines returns the end of a stream for people to read.
