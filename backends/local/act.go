@@ -46,6 +46,7 @@ func (b *Backend) Cancel(ctx context.Context, h jobspec.Handle) error {
 	}
 	if !asked {
 		b.sweep(ctx, f.id)
+		return f.forget()
 	}
 	return nil
 }
@@ -59,8 +60,9 @@ func (b *Backend) sweep(ctx context.Context, id jobspec.RunID) {
 // Shell runs a command, or an interactive shell, in the folder and environment of the node's first rank.
 func (b *Backend) Shell(ctx context.Context, h jobspec.Handle, s backends.Shell) (int, error) {
 	f := b.folder(jobspec.RunID(h))
-	alive, _, err := f.alive(s.Node)
-	if err != nil || !alive {
+	status, err := f.status()
+	alive, _, nodeErr := f.alive(s.Node)
+	if err != nil || nodeErr != nil || status.State.Ended() || !alive {
 		return 0, fmt.Errorf("nothing of the run is on this machine any more; its files are in %s", f.node(s.Node))
 	}
 	argv := append(append([]string{}, b.o.Launcher...), "shell", "--work", f.node(s.Node))
@@ -95,7 +97,7 @@ func (b *Backend) container(t backends.Task, node int, launcher []string) []stri
 	argv := []string{b.o.Runtime, "run", "--rm", "--name", containerName(t.Run.ID, node),
 		"--network", "host", "--ipc", "host", "--pid", "host", "--user", b.o.User,
 		"--volume", b.o.Dir + ":" + b.o.Dir,
-		"--volume", filepath.Dir(launcher[0]) + ":" + filepath.Dir(launcher[0]) + ":ro",
+		"--volume", launcher[0] + ":" + launcher[0] + ":ro", // its folder may be one that the image needs
 	}
 	if t.Launch.Store.Path != "" {
 		argv = append(argv, "--volume", t.Launch.Store.Path+":"+t.Launch.Store.Path)

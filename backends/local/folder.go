@@ -83,7 +83,7 @@ func (b *Backend) start(f folder, node int, document []byte) error {
 	if err != nil {
 		return fmt.Errorf("start node %d: %w", node, err)
 	}
-	if err := os.WriteFile(f.starter(node), body, 0o600); err != nil {
+	if err := writeFile(f.starter(node), body); err != nil {
 		return fmt.Errorf("start node %d: %w", node, err)
 	}
 	return cmd.Process.Release() // from here on it is nobody's child
@@ -160,6 +160,32 @@ func lastLine(path string) string {
 		return "it said nothing"
 	}
 	return string(body[bytes.LastIndexByte(body, '\n')+1:])
+}
+
+// forget removes the private values, once no launcher is left to do it.
+func (f folder) forget() error {
+	err := os.Remove(filepath.Join(f.boot(), jobspec.PrivateFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove private values: %w", err)
+	}
+	return nil
+}
+
+// writeFile replaces a private file as a whole: another qj, or a launcher, may be reading it.
+func writeFile(path string, body []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(body)
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(temp.Name())
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
 }
 
 func readJSON(path string, into any) error {

@@ -156,6 +156,9 @@ func (b *Backend) argv(t backends.Task, node int) []string {
 // Submit writes the plan into the run's folder and starts its launchers. Starting one twice is harmless:
 // the second finds the first and leaves.
 func (b *Backend) Submit(ctx context.Context, p backends.Plan) (jobspec.Handle, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
 	run := b.folder(p.Run)
 	if err := os.MkdirAll(run.boot(), 0o700); err != nil {
 		return "", fmt.Errorf("make run folder: %w", err)
@@ -168,11 +171,11 @@ func (b *Backend) Submit(ctx context.Context, p backends.Plan) (jobspec.Handle, 
 	if err != nil {
 		return "", fmt.Errorf("write private values: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(run.boot(), jobspec.PrivateFile), private, 0o600); err != nil {
+	if err := writeFile(filepath.Join(run.boot(), jobspec.PrivateFile), private); err != nil {
 		return "", fmt.Errorf("write private values: %w", err)
 	}
 	for _, d := range p.Documents {
-		if err := os.WriteFile(filepath.Join(run.boot(), d.Name), d.Body, 0o600); err != nil {
+		if err := writeFile(filepath.Join(run.boot(), d.Name), d.Body); err != nil {
 			return "", fmt.Errorf("write plan: %w", err)
 		}
 	}
@@ -182,7 +185,7 @@ func (b *Backend) Submit(ctx context.Context, p backends.Plan) (jobspec.Handle, 
 			err = b.start(run, node, document.Body)
 		}
 		if err != nil {
-			return "", errors.Join(err, b.Cancel(context.WithoutCancel(ctx), b.HandleOf(p.Run)))
+			return "", errors.Join(err, b.Cancel(context.WithoutCancel(ctx), b.HandleOf(p.Run)), run.forget())
 		}
 	}
 	return b.HandleOf(p.Run), nil
