@@ -1,0 +1,84 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+
+	"qj/backends"
+	"qj/jobspec"
+)
+
+// cancelRunning: a run ends soon after somebody asks, on every node; to ask again does no harm.
+func cancelRunning(t *testing.T, s *suite) {
+	h := s.submit(t, s.Open(t), s.task(t, 2, 1, s.forever()))
+	b := s.Open(t)
+	s.until(t.Context(), t, b, h, is(jobspec.Running))
+	for range 2 {
+		if err := b.Cancel(t.Context(), h); err != nil {
+			t.Fatalf("cancel: %v", err)
+		}
+	}
+	status := s.until(t.Context(), t, s.Open(t), h, func(st jobspec.Status) bool { return st.State.Ended() })
+	if status.State != jobspec.Canceled && status.State != jobspec.Preempted {
+		t.Errorf("ended as %+v", status)
+	}
+}
+
+// cancelEnded: what is over stays as it was.
+func cancelEnded(t *testing.T, s *suite) {
+	b := s.Open(t)
+	for _, script := range []string{"true", "exit 9"} {
+		h := s.submit(t, b, s.task(t, 1, 1, script))
+		before := s.until(t.Context(), t, b, h, func(st jobspec.Status) bool { return st.State.Ended() })
+		if err := b.Cancel(t.Context(), h); err != nil {
+			t.Errorf("cancel: %v", err)
+		}
+		after := s.until(t.Context(), t, s.Open(t), h, func(st jobspec.Status) bool { return st.State.Ended() })
+		if !reflect.DeepEqual(before, after) {
+			t.Errorf("%q was %+v, after a cancel it is %+v", script, before, after)
+		}
+	}
+}
+
+// cancelUnknown: there is nothing to stop, so all is well.
+func cancelUnknown(t *testing.T, s *suite) {
+	b := s.Open(t)
+	h := s.unknown(t, b)
+	if err := b.Cancel(t.Context(), h); err != nil {
+		t.Errorf("cancel: %v", err)
+	}
+	statuses, err := b.Status(t.Context(), []jobspec.Handle{h})
+	if err != nil || len(statuses) != 0 {
+		t.Errorf("cancelling made a job: %v, %v", statuses, err)
+	}
+}
+
+// endedContext: nothing is begun for somebody who has left.
+func endedContext(t *testing.T, s *suite) {
+	b := s.Open(t)
+	task := s.task(t, 1, 1, s.forever())
+	plan := s.plan(t, b, task)
+	if h, err := b.Submit(canceled(t), plan); !errors.Is(err, context.Canceled) {
+		t.Errorf("submit: %q, %v", h, err)
+	}
+	running := s.submit(t, b, s.task(t, 1, 1, s.forever()))
+	if got, err := b.Status(canceled(t), []jobspec.Handle{running}); !errors.Is(err, context.Canceled) {
+		t.Errorf("status: %v, %v", got, err)
+	}
+	settler, ok := backends.As[backends.Settler](b)
+	if !ok {
+		return
+	}
+	h := settler.HandleOf(task.Run.ID)
+	if got, err := b.Status(t.Context(), []jobspec.Handle{h}); err != nil || len(got) != 0 {
+		t.Errorf("a job was made: %v, %v", got, err)
+	}
+}
+
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
