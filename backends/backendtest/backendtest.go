@@ -34,11 +34,10 @@ type Capabilities struct {
 
 // Run checks the whole contract.
 func Run(t *testing.T, h Harness) {
-	s := &suite{Harness: h}
-	s.uploadCode(t)
+	s := New(t, h)
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, s *suite)
+		run  func(t *testing.T, s *Suite)
 	}{
 		{"Capabilities", capabilities},
 		{"PlanIsPure", planIsPure},
@@ -71,7 +70,7 @@ type wrapped struct{ backends.Backend }
 func (w wrapped) Unwrap() backends.Backend { return w.Backend }
 
 // capabilities are as announced, and are found through wrappers.
-func capabilities(t *testing.T, s *suite) {
+func capabilities(t *testing.T, s *Suite) {
 	plain := s.Open(t)
 	for depth, b := range []backends.Backend{plain, wrapped{plain}, wrapped{wrapped{plain}}} {
 		var has Capabilities

@@ -11,12 +11,12 @@ import (
 )
 
 // completes: a run is seen running, then completed with code 0, by a backend that did not submit it.
-func completes(t *testing.T, s *suite) {
-	task := s.task(t, 1, 2, `cat code.txt; test "$WORLD_SIZE" = 2 && `+s.wait())
-	h := s.submit(t, s.Open(t), task)
+func completes(t *testing.T, s *Suite) {
+	task := s.Task(t, 1, 2, `cat code.txt; test "$WORLD_SIZE" = 2 && `+s.wait())
+	h := s.Submit(t, s.Open(t), task)
 	watcher := s.Open(t)
-	s.until(t.Context(), t, watcher, h, is(jobspec.Running))
-	status := s.until(t.Context(), t, watcher, h, is(jobspec.Completed))
+	s.Until(t.Context(), t, watcher, h, Is(jobspec.Running))
+	status := s.Until(t.Context(), t, watcher, h, Is(jobspec.Completed))
 	if exit := s.result(t, task.Run.ID, status); exit.Code == nil || *exit.Code != 0 || exit.Signal != 0 {
 		t.Errorf("exit %+v", exit)
 	}
@@ -29,10 +29,10 @@ func completes(t *testing.T, s *suite) {
 }
 
 // failsWithCodeAndRank: the rank that fails is blamed; the one that is stopped for it is not.
-func failsWithCodeAndRank(t *testing.T, s *suite) {
-	task := s.task(t, 1, 2, `test "$RANK" = 0 || exit 7; `+s.forever())
-	h := s.submit(t, s.Open(t), task)
-	status := s.until(t.Context(), t, s.Open(t), h, is(jobspec.Failed))
+func failsWithCodeAndRank(t *testing.T, s *Suite) {
+	task := s.Task(t, 1, 2, `test "$RANK" = 0 || exit 7; `+s.Forever())
+	h := s.Submit(t, s.Open(t), task)
+	status := s.Until(t.Context(), t, s.Open(t), h, Is(jobspec.Failed))
 	if exit := s.result(t, task.Run.ID, status); exit.Code == nil || *exit.Code != 7 || exit.Rank != 1 || exit.Node != 0 {
 		t.Errorf("exit %+v", exit)
 	}
@@ -42,43 +42,43 @@ func failsWithCodeAndRank(t *testing.T, s *suite) {
 }
 
 // commandNotFound: a program that is not there fails the run with a shell's code.
-func commandNotFound(t *testing.T, s *suite) {
-	task := s.task(t, 1, 1, "")
+func commandNotFound(t *testing.T, s *Suite) {
+	task := s.Task(t, 1, 1, "")
 	task.Run.Job.Command = []string{"no-such-program"}
 	task.Launch.Job = task.Run.Job
-	h := s.submit(t, s.Open(t), task)
-	status := s.until(t.Context(), t, s.Open(t), h, is(jobspec.Failed))
+	h := s.Submit(t, s.Open(t), task)
+	status := s.Until(t.Context(), t, s.Open(t), h, Is(jobspec.Failed))
 	if exit := s.result(t, task.Run.ID, status); exit.Code == nil || *exit.Code != 127 {
 		t.Errorf("exit %+v", exit)
 	}
 }
 
 // severalNodes: all of them run, know their place, and one's failure is the run's.
-func severalNodes(t *testing.T, s *suite) {
+func severalNodes(t *testing.T, s *Suite) {
 	script := `test "$WORLD_SIZE" = 4 && test "$LOCAL_WORLD_SIZE" = 2 && test "$RANK" = $((NODE_RANK * 2 + LOCAL_RANK))`
-	good := s.task(t, 2, 2, script)
-	bad := s.task(t, 2, 2, `test "$RANK" != 3 || exit 5; `+s.forever())
-	h, failing := s.submit(t, s.Open(t), good), s.submit(t, s.Open(t), bad)
-	s.until(t.Context(), t, s.Open(t), h, is(jobspec.Completed))
-	status := s.until(t.Context(), t, s.Open(t), failing, is(jobspec.Failed))
+	good := s.Task(t, 2, 2, script)
+	bad := s.Task(t, 2, 2, `test "$RANK" != 3 || exit 5; `+s.Forever())
+	h, failing := s.Submit(t, s.Open(t), good), s.Submit(t, s.Open(t), bad)
+	s.Until(t.Context(), t, s.Open(t), h, Is(jobspec.Completed))
+	status := s.Until(t.Context(), t, s.Open(t), failing, Is(jobspec.Failed))
 	if exit := s.result(t, bad.Run.ID, status); exit.Code == nil || *exit.Code != 5 || exit.Rank != 3 || exit.Node != 1 {
 		t.Errorf("exit %+v", exit)
 	}
 }
 
 // submitTwice: a repeat finds the job of the first time.
-func submitTwice(t *testing.T, s *suite) {
-	task := s.task(t, 2, 1, "echo once; "+s.wait())
-	plan := s.plan(t, s.Open(t), task)
+func submitTwice(t *testing.T, s *Suite) {
+	task := s.Task(t, 2, 1, "echo once; "+s.wait())
+	plan := s.Plan(t, s.Open(t), task)
 	first := s.submitPlan(t, s.Open(t), plan)
 	again := s.submitPlan(t, s.Open(t), plan)
 	s.assertRanOnce(t, task.Run.ID, first, again)
 }
 
 // submitTwiceAtOnce: of two at the same time, one makes the job and both return it.
-func submitTwiceAtOnce(t *testing.T, s *suite) {
-	task := s.task(t, 1, 1, "echo once; "+s.wait())
-	plan := s.plan(t, s.Open(t), task)
+func submitTwiceAtOnce(t *testing.T, s *Suite) {
+	task := s.Task(t, 1, 1, "echo once; "+s.wait())
+	plan := s.Plan(t, s.Open(t), task)
 	var handles [4]jobspec.Handle
 	var both sync.WaitGroup
 	for i := range handles {
@@ -95,40 +95,40 @@ func submitTwiceAtOnce(t *testing.T, s *suite) {
 	if handles[0] == "" {
 		t.FailNow()
 	}
-	t.Cleanup(func() { s.end(t, handles[0]) })
+	t.Cleanup(func() { s.End(t, handles[0]) })
 	s.assertRanOnce(t, task.Run.ID, handles[:]...)
 }
 
-func (s *suite) assertRanOnce(t *testing.T, id jobspec.RunID, handles ...jobspec.Handle) {
+func (s *Suite) assertRanOnce(t *testing.T, id jobspec.RunID, handles ...jobspec.Handle) {
 	t.Helper()
 	for _, h := range handles {
 		if h != handles[0] {
 			t.Fatalf("the handles differ: %v", handles)
 		}
 	}
-	s.until(t.Context(), t, s.Open(t), handles[0], is(jobspec.Completed))
+	s.Until(t.Context(), t, s.Open(t), handles[0], Is(jobspec.Completed))
 	if out := s.output(t, id); out != "once\n" {
 		t.Errorf("rank 0 printed %q", out)
 	}
 }
 
 // submitAfterEnd: a run that is over is not begun again.
-func submitAfterEnd(t *testing.T, s *suite) {
-	task := s.task(t, 1, 1, "echo once; exit 3")
-	plan := s.plan(t, s.Open(t), task)
+func submitAfterEnd(t *testing.T, s *Suite) {
+	task := s.Task(t, 1, 1, "echo once; exit 3")
+	plan := s.Plan(t, s.Open(t), task)
 	h := s.submitPlan(t, s.Open(t), plan)
-	s.until(t.Context(), t, s.Open(t), h, is(jobspec.Failed))
+	s.Until(t.Context(), t, s.Open(t), h, Is(jobspec.Failed))
 	if again := s.submitPlan(t, s.Open(t), plan); again != h {
 		t.Errorf("handle %s, before %s", again, h)
 	}
-	s.until(t.Context(), t, s.Open(t), h, is(jobspec.Failed))
+	s.Until(t.Context(), t, s.Open(t), h, Is(jobspec.Failed))
 	if out := s.output(t, task.Run.ID); out != "once\n" {
 		t.Errorf("rank 0 printed %q", out)
 	}
 }
 
 // statusOfMany: one question brings all that are known; of the others there is no word.
-func statusOfMany(t *testing.T, s *suite) {
+func statusOfMany(t *testing.T, s *Suite) {
 	b := s.Open(t)
 	none, err := b.Status(t.Context(), nil)
 	if err != nil || len(none) != 0 {
@@ -136,9 +136,9 @@ func statusOfMany(t *testing.T, s *suite) {
 	}
 	ask := map[jobspec.Handle]int{}
 	for code := range 3 {
-		h := s.submit(t, b, s.task(t, 1, 1, fmt.Sprintf("exit %d", code)))
+		h := s.Submit(t, b, s.Task(t, 1, 1, fmt.Sprintf("exit %d", code)))
 		ask[h] = code
-		s.until(t.Context(), t, b, h, func(st jobspec.Status) bool { return st.State.Ended() })
+		s.Until(t.Context(), t, b, h, func(st jobspec.Status) bool { return st.State.Ended() })
 	}
 	handles := []jobspec.Handle{s.unknown(t, b)}
 	for h := range ask {
@@ -156,7 +156,7 @@ func statusOfMany(t *testing.T, s *suite) {
 }
 
 // unknown is a handle that could be, but is not.
-func (s *suite) unknown(t *testing.T, b backends.Backend) jobspec.Handle {
+func (s *Suite) unknown(t *testing.T, b backends.Backend) jobspec.Handle {
 	t.Helper()
 	if settler, ok := backends.As[backends.Settler](b); ok {
 		return settler.HandleOf(newID(t))
@@ -165,15 +165,15 @@ func (s *suite) unknown(t *testing.T, b backends.Backend) jobspec.Handle {
 }
 
 // handleIsSettled: the handle of a run is known before there is one.
-func handleIsSettled(t *testing.T, s *suite) {
+func handleIsSettled(t *testing.T, s *Suite) {
 	b := s.Open(t)
-	task := s.task(t, 1, 1, "true")
+	task := s.Task(t, 1, 1, "true")
 	settler, ok := backends.As[backends.Settler](b)
 	if !ok {
 		return // Capabilities holds the harness to its word
 	}
 	before := settler.HandleOf(task.Run.ID)
-	if h := s.submit(t, b, task); h != before {
+	if h := s.Submit(t, b, task); h != before {
 		t.Errorf("handle %s, foretold %s", h, before)
 	}
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // planIsPure: equal tasks give equal bytes, from any backend, any number of times; a task is only read.
-func planIsPure(t *testing.T, s *suite) {
+func planIsPure(t *testing.T, s *Suite) {
 	a, b := s.Open(t), s.Open(t)
-	task := s.task(t, 2, 2, "true")
+	task := s.Task(t, 2, 2, "true")
 	task.Run.Job.Env = map[string]string{"B": "2", "A": "1", "D": "4", "C": "3"}
 	task.Launch.Job = task.Run.Job
 	if r, ok := backends.As[backends.Resolver](a); ok {
@@ -66,12 +66,12 @@ func checkDocuments(t *testing.T, task backends.Task, p backends.Plan) {
 }
 
 // planHidesSecrets: a plan can be shown to anybody, even where the environment has the values.
-func planHidesSecrets(t *testing.T, s *suite) {
+func planHidesSecrets(t *testing.T, s *Suite) {
 	b := s.Open(t)
-	task := s.task(t, 1, 1, "true")
+	task := s.Task(t, 1, 1, "true")
 	task.Run.Job.Secrets = []string{"TOKEN"}
 	task.Launch.Job = task.Run.Job
-	plan := s.plan(t, b, task)
+	plan := s.Plan(t, b, task)
 	plan.Private.Secrets = map[string]jobspec.Secret{"TOKEN": secretValue}
 	for _, d := range plan.Documents {
 		if bytes.Contains(d.Body, []byte(secretValue)) || bytes.Contains(d.Body, []byte(plan.Private.Key.Reveal())) {

@@ -14,15 +14,15 @@ import (
 const secretValue = "hunter2 \"$x\" '\n€"
 
 // secretsArrive: ranks of every node have the values, and nobody else.
-func secretsArrive(t *testing.T, s *suite) {
+func secretsArrive(t *testing.T, s *Suite) {
 	b := s.Open(t)
-	task := s.task(t, 2, 1, fmt.Sprintf(`test "$(printf %%s "$TOKEN" | sha256sum)" = "%x  -" && %s`, sha256.Sum256([]byte(secretValue)), s.wait()))
+	task := s.Task(t, 2, 1, fmt.Sprintf(`test "$(printf %%s "$TOKEN" | sha256sum)" = "%x  -" && %s`, sha256.Sum256([]byte(secretValue)), s.wait()))
 	task.Run.Job.Secrets = []string{"TOKEN"}
 	task.Launch.Job = task.Run.Job
-	plan := s.plan(t, b, task)
+	plan := s.Plan(t, b, task)
 	plan.Private.Secrets = map[string]jobspec.Secret{"TOKEN": secretValue}
 	h := s.submitPlan(t, b, plan)
-	s.until(t.Context(), t, b, h, is(jobspec.Completed))
+	s.Until(t.Context(), t, b, h, Is(jobspec.Completed))
 	keys, bodies := s.objects(t, "runs/"+string(task.Run.ID)+"/")
 	for i, body := range bodies {
 		private := strings.Contains(keys[i], "/boot/") // the private channel where the platform mounts the store
@@ -34,17 +34,17 @@ func secretsArrive(t *testing.T, s *suite) {
 
 // shell: a command runs in rank 0's folder and environment, with streams and exit code of its own; of a
 // run that is over there is no shell.
-func shell(t *testing.T, s *suite) {
+func shell(t *testing.T, s *Suite) {
 	sheller, ok := backends.As[backends.Sheller](s.Open(t))
 	if !ok {
 		return // Capabilities holds the harness to its word
 	}
 	b := s.Open(t)
-	task := s.task(t, 2, 1, s.forever())
+	task := s.Task(t, 2, 1, s.Forever())
 	task.Run.Job.Env = map[string]string{"COLOUR": "blue"}
 	task.Launch.Job = task.Run.Job
-	h := s.submit(t, b, task)
-	s.until(t.Context(), t, b, h, is(jobspec.Running))
+	h := s.Submit(t, b, task)
+	s.Until(t.Context(), t, b, h, Is(jobspec.Running))
 
 	for node := range 2 {
 		var out, complaint bytes.Buffer
@@ -65,7 +65,7 @@ func shell(t *testing.T, s *suite) {
 	if err != nil || code != 127 {
 		t.Errorf("not found: code %d, %v", code, err)
 	}
-	s.end(t, h)
+	s.End(t, h)
 	if code, err := sheller.Shell(t.Context(), h, backends.Shell{Command: []string{"true"}}); err == nil {
 		t.Errorf("a shell in a run that is over: code %d", code)
 	}

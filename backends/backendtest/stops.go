@@ -11,31 +11,31 @@ import (
 )
 
 // cancelRunning: a run ends soon after somebody asks, on every node; to ask again does no harm.
-func cancelRunning(t *testing.T, s *suite) {
-	h := s.submit(t, s.Open(t), s.task(t, 2, 1, s.forever()))
+func cancelRunning(t *testing.T, s *Suite) {
+	h := s.Submit(t, s.Open(t), s.Task(t, 2, 1, s.Forever()))
 	b := s.Open(t)
-	s.until(t.Context(), t, b, h, is(jobspec.Running))
+	s.Until(t.Context(), t, b, h, Is(jobspec.Running))
 	for range 2 {
 		if err := b.Cancel(t.Context(), h); err != nil {
 			t.Fatalf("cancel: %v", err)
 		}
 	}
-	status := s.until(t.Context(), t, s.Open(t), h, func(st jobspec.Status) bool { return st.State.Ended() })
+	status := s.Until(t.Context(), t, s.Open(t), h, func(st jobspec.Status) bool { return st.State.Ended() })
 	if status.State != jobspec.Canceled && status.State != jobspec.Preempted {
 		t.Errorf("ended as %+v", status)
 	}
 }
 
 // cancelEnded: what is over stays as it was.
-func cancelEnded(t *testing.T, s *suite) {
+func cancelEnded(t *testing.T, s *Suite) {
 	b := s.Open(t)
 	for _, script := range []string{"true", "exit 9"} {
-		h := s.submit(t, b, s.task(t, 1, 1, script))
-		before := s.until(t.Context(), t, b, h, func(st jobspec.Status) bool { return st.State.Ended() })
+		h := s.Submit(t, b, s.Task(t, 1, 1, script))
+		before := s.Until(t.Context(), t, b, h, func(st jobspec.Status) bool { return st.State.Ended() })
 		if err := b.Cancel(t.Context(), h); err != nil {
 			t.Errorf("cancel: %v", err)
 		}
-		after := s.until(t.Context(), t, s.Open(t), h, func(st jobspec.Status) bool { return st.State.Ended() })
+		after := s.Until(t.Context(), t, s.Open(t), h, func(st jobspec.Status) bool { return st.State.Ended() })
 		if !reflect.DeepEqual(before, after) {
 			t.Errorf("%q was %+v, after a cancel it is %+v", script, before, after)
 		}
@@ -43,7 +43,7 @@ func cancelEnded(t *testing.T, s *suite) {
 }
 
 // cancelUnknown: there is nothing to stop, so all is well.
-func cancelUnknown(t *testing.T, s *suite) {
+func cancelUnknown(t *testing.T, s *Suite) {
 	b := s.Open(t)
 	h := s.unknown(t, b)
 	if err := b.Cancel(t.Context(), h); err != nil {
@@ -56,14 +56,14 @@ func cancelUnknown(t *testing.T, s *suite) {
 }
 
 // endedContext: nothing is begun for somebody who has left.
-func endedContext(t *testing.T, s *suite) {
+func endedContext(t *testing.T, s *Suite) {
 	b := s.Open(t)
-	task := s.task(t, 1, 1, s.forever())
-	plan := s.plan(t, b, task)
+	task := s.Task(t, 1, 1, s.Forever())
+	plan := s.Plan(t, b, task)
 	if h, err := b.Submit(canceled(t), plan); !errors.Is(err, context.Canceled) {
 		t.Errorf("submit: %q, %v", h, err)
 	}
-	running := s.submit(t, b, s.task(t, 1, 1, s.forever()))
+	running := s.Submit(t, b, s.Task(t, 1, 1, s.Forever()))
 	if got, err := b.Status(canceled(t), []jobspec.Handle{running}); !errors.Is(err, context.Canceled) {
 		t.Errorf("status: %v, %v", got, err)
 	}

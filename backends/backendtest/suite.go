@@ -19,14 +19,14 @@ import (
 	"qj/snapshot"
 )
 
-// suite is a harness with what all tests share.
-type suite struct {
+// Suite is a harness with what all tests share. A backend may use it for tests of its own.
+type Suite struct {
 	Harness
 	code jobspec.Code
 }
 
-// uploadCode makes the snapshot that every run starts in: a folder with one file.
-func (s *suite) uploadCode(t *testing.T) {
+// New uploads the snapshot that every run starts in: a folder with one file.
+func New(t *testing.T, h Harness) *Suite {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "code.txt"), []byte("code\n"), 0o600); err != nil {
@@ -36,11 +36,11 @@ func (s *suite) uploadCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, err := snapshot.Upload(t.Context(), s.Store, tree, t.TempDir(), nil)
+	code, err := snapshot.Upload(t.Context(), h.Store, tree, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.code = jobspec.Code{Snapshot: code.ID, Manifest: code.Manifest}
+	return &Suite{h, jobspec.Code{Snapshot: code.ID, Manifest: code.Manifest}}
 }
 
 func newID(t *testing.T) jobspec.RunID {
@@ -52,8 +52,8 @@ func newID(t *testing.T) jobspec.RunID {
 	return jobspec.NewRunID("backendtest", time.Now(), random)
 }
 
-// task is a run of a shell script, without GPUs, as one process on each of so many nodes.
-func (s *suite) task(t *testing.T, nodes, procs int, script string) backends.Task {
+// Task is a run of a shell script, without GPUs, as one process on each of so many nodes.
+func (s *Suite) Task(t *testing.T, nodes, procs int, script string) backends.Task {
 	t.Helper()
 	run := jobspec.Run{
 		Format: jobspec.Format, ID: newID(t), User: "backendtest", Cluster: "test", Backend: "test", Submitted: time.Now().UTC(),
@@ -69,12 +69,13 @@ func (s *suite) task(t *testing.T, nodes, procs int, script string) backends.Tas
 }
 
 // wait is a shell command that runs long enough to be seen running.
-func (s *suite) wait() string { return fmt.Sprintf("sleep %.1f", max(0.5, 5*s.Poll.Seconds())) }
+func (s *Suite) wait() string { return fmt.Sprintf("sleep %.1f", max(0.5, 5*s.Poll.Seconds())) }
 
-// forever is a shell command that does not end while a test looks.
-func (s *suite) forever() string { return fmt.Sprintf("sleep %.0f", 10*s.Patience.Seconds()) }
+// Forever is a shell command that does not end while a test looks.
+func (s *Suite) Forever() string { return fmt.Sprintf("sleep %.0f", 10*s.Patience.Seconds()) }
 
-func (s *suite) plan(t *testing.T, b backends.Backend, task backends.Task) backends.Plan {
+// Plan makes a plan with a run key of its own, resolved where the backend has to.
+func (s *Suite) Plan(t *testing.T, b backends.Backend, task backends.Task) backends.Plan {
 	t.Helper()
 	if r, ok := backends.As[backends.Resolver](b); ok {
 		if err := r.Resolve(t.Context(), &task); err != nil {
@@ -89,13 +90,13 @@ func (s *suite) plan(t *testing.T, b backends.Backend, task backends.Task) backe
 	return p
 }
 
-// submit hands a task to a backend, and sees to it that nothing of it outlives the test.
-func (s *suite) submit(t *testing.T, b backends.Backend, task backends.Task) jobspec.Handle {
+// Submit hands a task to a backend, and sees to it that nothing of it outlives the test.
+func (s *Suite) Submit(t *testing.T, b backends.Backend, task backends.Task) jobspec.Handle {
 	t.Helper()
-	return s.submitPlan(t, b, s.plan(t, b, task))
+	return s.submitPlan(t, b, s.Plan(t, b, task))
 }
 
-func (s *suite) submitPlan(t *testing.T, b backends.Backend, p backends.Plan) jobspec.Handle {
+func (s *Suite) submitPlan(t *testing.T, b backends.Backend, p backends.Plan) jobspec.Handle {
 	t.Helper()
 	h, err := b.Submit(t.Context(), p)
 	if err != nil {
@@ -104,24 +105,24 @@ func (s *suite) submitPlan(t *testing.T, b backends.Backend, p backends.Plan) jo
 	if h == "" {
 		t.Fatal("the handle is empty")
 	}
-	t.Cleanup(func() { s.end(t, h) })
+	t.Cleanup(func() { s.End(t, h) })
 	return h
 }
 
-// end cancels what a test left, by a backend of its own, and waits until it is over.
-func (s *suite) end(t *testing.T, h jobspec.Handle) {
+// End cancels what a test left, by a backend of its own, and waits until it is over.
+func (s *Suite) End(t *testing.T, h jobspec.Handle) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	defer cancel()
 	b := s.Open(t)
 	if err := b.Cancel(ctx, h); err != nil {
 		t.Errorf("cancel %s after the test: %v", h, err)
 	}
-	s.until(ctx, t, b, h, func(st jobspec.Status) bool { return st.State.Ended() })
+	s.Until(ctx, t, b, h, func(st jobspec.Status) bool { return st.State.Ended() })
 }
 
-// until asks for the status until it is as wanted, and holds every step to the table of legal moves. An
+// Until asks for the status until it is as wanted, and holds every step to the table of legal moves. An
 // ended run that is not as wanted, or the end of ctx, fails the test.
-func (s *suite) until(ctx context.Context, t *testing.T, b backends.Backend, h jobspec.Handle, want func(jobspec.Status) bool) jobspec.Status {
+func (s *Suite) Until(ctx context.Context, t *testing.T, b backends.Backend, h jobspec.Handle, want func(jobspec.Status) bool) jobspec.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
@@ -153,13 +154,14 @@ func (s *suite) until(ctx context.Context, t *testing.T, b backends.Backend, h j
 	}
 }
 
-func is(state jobspec.State) func(jobspec.Status) bool {
+// Is is a condition for Until.
+func Is(state jobspec.State) func(jobspec.Status) bool {
 	return func(s jobspec.Status) bool { return s.State == state }
 }
 
 // result is the exit of an ended run: from the scheduler, or where that does not know, from the report of
 // the run's own node 0.
-func (s *suite) result(t *testing.T, id jobspec.RunID, status jobspec.Status) jobspec.Exit {
+func (s *Suite) result(t *testing.T, id jobspec.RunID, status jobspec.Status) jobspec.Exit {
 	t.Helper()
 	if status.Exit == nil {
 		body, err := blob.ReadAll(t.Context(), s.Store, "runs/"+string(id)+"/nodes/0.json", 1<<20)
@@ -179,7 +181,7 @@ func (s *suite) result(t *testing.T, id jobspec.RunID, status jobspec.Status) jo
 }
 
 // objects reads all that the store has below a prefix, in key order.
-func (s *suite) objects(t *testing.T, prefix string) (keys []string, bodies []string) {
+func (s *Suite) objects(t *testing.T, prefix string) (keys []string, bodies []string) {
 	t.Helper()
 	for info, err := range s.Store.List(context.Background(), prefix, "") {
 		if err != nil {
@@ -198,14 +200,14 @@ func (s *suite) objects(t *testing.T, prefix string) (keys []string, bodies []st
 }
 
 // logs is the output of every rank of a run, for a message, if the handle tells which run it is.
-func (s *suite) logs(t *testing.T, h jobspec.Handle) string {
+func (s *Suite) logs(t *testing.T, h jobspec.Handle) string {
 	t.Helper()
 	_, bodies := s.objects(t, "runs/"+string(h)+"/logs/")
 	return strings.Join(bodies, "\n")
 }
 
 // output is the log of rank 0 of an ended run.
-func (s *suite) output(t *testing.T, id jobspec.RunID) string {
+func (s *Suite) output(t *testing.T, id jobspec.RunID) string {
 	t.Helper()
 	var all []string
 	keys, bodies := s.objects(t, "runs/"+string(id)+"/logs/")
