@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -139,17 +138,21 @@ type testNode struct {
 	*run
 	node   int
 	guard  *exec.Cmd
-	stderr *buffer
+	stderr string // a file: the lead has it too, and may live longer
 	ended  chan struct{}
 }
 
 func (r *run) startNode(node int) *testNode {
 	r.t.Helper()
-	n := &testNode{run: r, node: node, stderr: &buffer{}, ended: make(chan struct{})}
+	n := &testNode{run: r, node: node, stderr: filepath.Join(r.dir, fmt.Sprintf("stderr-%d", len(r.nodes))), ended: make(chan struct{})}
 	options := Options{Boot: r.boot(), Work: r.work(node), Node: node, Master: "127.0.0.1"}
 	n.guard = exec.Command(os.Args[0], append([]string{"qj-node", "run"}, Args(options)...)...)
-	n.guard.Env, n.guard.Dir, n.guard.Stderr = r.environ, "/", n.stderr
-	n.guard.WaitDelay = patience // the lead has the same stderr, and may live longer
+	stderr, err := os.Create(n.stderr)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer stderr.Close()
+	n.guard.Env, n.guard.Dir, n.guard.Stderr = r.environ, "/", stderr
 	if err := n.guard.Start(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -161,24 +164,6 @@ func (r *run) startNode(node int) *testNode {
 	return n
 }
 
-// buffer is a bytes.Buffer for several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // end removes what a test left, and fails it if the race detector saw something in a launcher.
 func (r *run) end() {
 	for _, n := range r.nodes {
@@ -188,8 +173,9 @@ func (r *run) end() {
 		}
 		_ = n.guard.Process.Kill()
 		<-n.ended
-		if said := n.stderr.String(); strings.Contains(said, "DATA RACE") || strings.Contains(said, "panic:") || r.t.Failed() {
-			r.t.Errorf("node %d said on stderr:\n%s", n.node, said)
+		said, err := os.ReadFile(n.stderr)
+		if err != nil || bytes.Contains(said, []byte("DATA RACE")) || bytes.Contains(said, []byte("panic:")) || r.t.Failed() {
+			r.t.Errorf("node %d said on stderr: %s %v", n.node, said, err)
 		}
 	}
 	process.End(r.t.Context(), 0, r.left)
@@ -334,12 +320,12 @@ func (r *run) wantCounted(logs map[string]string, rank int) {
 	}
 }
 
-// wantGone checks that nothing is left in the work and boot folders that must not outlive a run.
-func (n *testNode) wantGone(names ...string) {
-	n.t.Helper()
-	for _, path := range names {
+// wantGone checks that nothing is at the paths.
+func wantGone(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
 		if _, err := os.Lstat(path); err == nil {
-			n.t.Errorf("%s is still there", path)
+			t.Errorf("%s is still there", path)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestNodeCompletes(t *testing.T) {
 					t.Errorf("output of rank %d is not what it wrote", rank)
 				}
 			}
-			n.wantGone(filepath.Join(r.work(0), "streams"), filepath.Join(r.work(0), jobspec.ShellFile), filepath.Join(r.boot(), jobspec.PrivateFile))
+			wantGone(t, filepath.Join(r.work(0), "streams"), filepath.Join(r.work(0), jobspec.ShellFile), filepath.Join(r.boot(), jobspec.PrivateFile))
 		})
 	}
 }
