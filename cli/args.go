@@ -104,7 +104,11 @@ func (p *arranger) word(word string) error {
 	}
 	p.verb = p.app.Command(word)
 	if p.verb == nil {
-		return withHint(usagef("unknown verb %q", word), "`qj help` lists the verbs")
+		hint := "`qj help` lists the verbs"
+		if near := ucli.SuggestCommand(p.app.Commands, word); near != "" {
+			hint = "did you mean " + near + "? " + hint
+		}
+		return withHint(usagef("unknown verb %q", word), "%s", hint)
 	}
 	return nil
 }

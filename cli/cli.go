@@ -74,6 +74,7 @@ func (a *app) commands() *ucli.App {
 	cmd.DisableSliceFlagSeparator = true               // a comma in YAML or in a value is just a comma
 	cmd.OnUsageError = usageProblem
 	cmd.Flags = a.globalFlags()
+	hideDefaults(cmd.Flags)
 	cmd.Before = a.readGlobals
 	cmd.Commands = []*ucli.Command{
 		a.initCommand(), a.submitCommand(),
@@ -88,16 +89,27 @@ func (a *app) commands() *ucli.App {
 	for _, c := range cmd.Commands {
 		c.OnUsageError = usageProblem
 		c.HideHelpCommand = true
+		c.CustomHelpTemplate = ucli.CommandHelpTemplate + "\nFLAGS OF EVERY VERB:\n   -n GPUS  -c CLUSTER  -p YAML  --config FILE  -o json  -v   (qj help)\n"
+		hideDefaults(c.Flags)
 	}
 	cmd.Action = func(c *ucli.Context) error { return ucli.ShowAppHelp(c) }
 	return cmd
+}
+
+// hideDefaults keeps "(default: false)" out of the help.
+func hideDefaults(flags []ucli.Flag) {
+	for _, f := range flags {
+		if f, ok := f.(*ucli.BoolFlag); ok {
+			f.DisableDefaultText = true
+		}
+	}
 }
 
 func usageProblem(_ *ucli.Context, err error, _ bool) error { return usagef("%v", err) }
 
 func (a *app) globalFlags() []ucli.Flag {
 	return []ucli.Flag{
-		&ucli.IntFlag{Name: "num_gpu", Aliases: []string{"n"}, Usage: "`GPUs` in all, one process each (0: one process, no GPU)"},
+		&ucli.IntFlag{Name: "num_gpu", Aliases: []string{"n"}, Usage: "`GPUS` in all, one process each; 0: one process, no GPU", DefaultText: "num_gpu of the cluster, else 1"},
 		&ucli.StringFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "`NAME` of the cluster"},
 		&ucli.StringSliceFlag{Name: "param", Aliases: []string{"p"}, Usage: "`YAML` or @FILE, laid over the cluster's configuration"},
 		&ucli.StringFlag{Name: "config", Usage: "`FILE` to read instead of the nearest qj.yaml"},

@@ -25,7 +25,7 @@ func (a *app) logsCommand() *ucli.Command {
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the run ends"},
 			&ucli.IntFlag{Name: "rank", Usage: "`NUMBER` of the rank"},
-			&ucli.IntFlag{Name: "tail", Value: -1, Usage: "the last `LINES` only"},
+			&ucli.IntFlag{Name: "tail", Value: -1, Usage: "the last `LINES` only", DefaultText: "all"},
 			&ucli.StringFlag{Name: "stream", Usage: "`NAME` of another stream, like launcher-0"},
 		},
 		Action: a.logs,

@@ -44,8 +44,8 @@ blanks, $ and * arrive unchanged.
 
 func sizeFlags() []ucli.Flag {
 	return []ucli.Flag{
-		&ucli.IntFlag{Name: "nodes", Usage: "`NUMBER` of machines (default: as few as the GPUs need)"},
-		&ucli.IntFlag{Name: "procs-per-node", Usage: "`NUMBER` of processes on each (default: one per GPU)"},
+		&ucli.IntFlag{Name: "nodes", Usage: "`NUMBER` of machines", DefaultText: "as few as the GPUs need"},
+		&ucli.IntFlag{Name: "procs-per-node", Usage: "`NUMBER` of processes on each", DefaultText: "one per GPU"},
 	}
 }
 
