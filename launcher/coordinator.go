@@ -171,8 +171,8 @@ func (c *coordinator) lose(node int, m *member, err error) {
 	c.announce()
 }
 
-// note takes a failure into account: the earliest counts, whatever the order in which they arrive. The
-// caller holds mu.
+// note takes a failure into account: the earliest counts, whatever the order in which they arrive. One that
+// is told again comes with its evidence. The caller holds mu.
 func (c *coordinator) note(failure *jobspec.Status) {
 	if failure == nil {
 		return
@@ -185,7 +185,7 @@ func (c *coordinator) note(failure *jobspec.Status) {
 			}
 		}
 	}
-	if c.first == nil || failure.Ended.Before(c.first.Ended) {
+	if c.first == nil || !failure.Ended.After(c.first.Ended) {
 		c.first = failure
 	}
 }

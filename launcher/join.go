@@ -69,6 +69,10 @@ func join(ctx context.Context, n *node, limit time.Duration) (*joined, error) {
 				return newJoined(conn, n)
 			}
 		}
+		var over *runOver
+		if errors.As(err, &over) {
+			return nil, err
+		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -91,11 +95,19 @@ func announced(ctx context.Context, n *node) (string, error) {
 	if err := json.Unmarshal(body, &report); err != nil {
 		return "", fmt.Errorf("parse report of node 0: %w", err)
 	}
-	if report.Address == "" || report.Status.State.Ended() {
-		return "", errors.New("node 0 does not listen")
+	if report.Status.State.Ended() {
+		return "", &runOver{report.Status}
+	}
+	if report.Address == "" {
+		return "", errors.New("node 0 does not listen yet")
 	}
 	return report.Address, nil
 }
+
+// runOver is why a node that comes late has nothing to do.
+type runOver struct{ verdict jobspec.Status }
+
+func (e *runOver) Error() string { return "the run is over: " + e.verdict.Reason.Text }
 
 func newJoined(conn net.Conn, n *node) (*joined, error) {
 	j := &joined{

@@ -187,6 +187,10 @@ func (l *lead) gpuLister() func(context.Context) ([]slot, error) {
 
 // failure turns what stopped the node into the status that tells of it.
 func (l *lead) failure(err error) *jobspec.Status {
+	var over *runOver
+	if errors.As(err, &over) {
+		return &over.verdict
+	}
 	status := &jobspec.Status{State: jobspec.Failed, Ended: time.Now().UTC()}
 	code := jobspec.ReasonSetupFailed
 	var missing *nodesMissing
