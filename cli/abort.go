@@ -52,16 +52,23 @@ func (a *app) abort(ctx context.Context, words []string) error {
 	}
 	patient, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
+	var rows []runs.Row
 	for _, rec := range recs {
 		w := &watcher{app: a, rec: rec}
 		if err := w.toEnd(patient); err != nil && ctx.Err() != nil {
 			return err
 		}
-		if !w.rec.State().Ended() {
+		rows = append(rows, runs.Row{Record: w.rec})
+		switch {
+		case a.json():
+		case !w.rec.State().Ended():
 			a.say("%s is asked to stop and still %s", rec.ID.Suffix(), w.rec.State())
-			continue
+		default:
+			fmt.Fprintln(a.Stdout, verdictText(w.rec))
 		}
-		fmt.Fprintln(a.Stdout, verdictText(w.rec))
+	}
+	if a.json() {
+		return a.printJSON(a.runsJSON(rows))
 	}
 	return nil
 }

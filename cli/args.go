@@ -106,7 +106,7 @@ func (p *arranger) word(word string) error {
 	if p.verb == nil {
 		hint := "`qj help` lists the verbs"
 		if near := ucli.SuggestCommand(p.app.Commands, word); near != "" {
-			hint = "did you mean " + near + "? " + hint
+			hint = strings.Replace(near, "Did", "did", 1) + " " + hint
 		}
 		return withHint(usagef("unknown verb %q", word), "%s", hint)
 	}

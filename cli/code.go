@@ -10,8 +10,8 @@ import (
 	"qj/snapshot"
 )
 
-// codeFor is the snapshot to run: that of the last init, or of one that is made now.
-func (a *app) codeFor(ctx context.Context, section *configs.Cluster, fresh bool) (jobspec.Code, error) {
+// codeFor is the snapshot to run in subdir: that of the last init, or of one that is made now.
+func (a *app) codeFor(ctx context.Context, section *configs.Cluster, subdir string, fresh bool) (jobspec.Code, error) {
 	config, err := a.settings()
 	if err != nil {
 		return jobspec.Code{}, err
@@ -24,7 +24,10 @@ func (a *app) codeFor(ctx context.Context, section *configs.Cluster, fresh bool)
 		if last, err = a.snapshot(ctx, section); err != nil {
 			return jobspec.Code{}, err
 		}
-		return last.Code, nil
+		return last.Code, last.holds(subdir)
+	}
+	if err := last.holds(subdir); err != nil {
+		return jobspec.Code{}, err
 	}
 	if err := a.tellChanges(ctx, config, section, last); err != nil {
 		return jobspec.Code{}, err

@@ -20,8 +20,8 @@ func (a *app) initCommand() *ucli.Command {
 		Name:  "init",
 		Usage: "snapshot the code of the current folder into the blob store",
 		Description: `Takes what git would take: files that no .gitignore or .qjignore names. Never taken: .git, the
-assets folder, qj's own configuration and account files, mapped folders. Only what the store lacks is
-sent. With -v, tells what was left out, and why.
+assets folder, qj's own configuration and account files, mapped folders. A tree that the store has
+already sends nothing. With -v, tells what was left out, and why.
 
   qj init        in the folder with the code, or below the one of an earlier init`,
 		Action: func(c *ucli.Context) error {
@@ -32,10 +32,22 @@ sent. With -v, tells what was left out, and why.
 			if err != nil {
 				return err
 			}
-			_, err = a.snapshot(c.Context, cluster)
-			return err
+			p, err := a.snapshot(c.Context, cluster)
+			if err != nil || !a.json() {
+				return err
+			}
+			return a.printJSON(snapshotJSON{Project: p.Project, Store: p.Store, Snapshot: p.Code.Snapshot, Manifest: p.Code.Manifest, Files: len(p.Files)})
 		},
 	}
+}
+
+// snapshotJSON is what `qj init -o json` prints.
+type snapshotJSON struct {
+	Project  string `json:"project"`
+	Store    string `json:"store"`
+	Snapshot string `json:"snapshot"`
+	Manifest string `json:"manifest"`
+	Files    int    `json:"files"`
 }
 
 // section is the configuration of the chosen cluster.

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"qj/jobspec"
@@ -24,6 +26,15 @@ type pin struct {
 	At      time.Time       `json:"at"`
 	Code    jobspec.Code    `json:"code"`
 	Files   []snapshot.File `json:"files"`
+}
+
+// holds says whether the snapshot has the folder in which ranks are to start: one without files is in none.
+func (p *pin) holds(subdir string) error {
+	if subdir == "" || slices.ContainsFunc(p.Files, func(f snapshot.File) bool { return strings.HasPrefix(f.Path, subdir+"/") }) {
+		return nil
+	}
+	return withHint(fmt.Errorf("the snapshot has no file below %s, where the command is to start", subdir),
+		"submit from a folder with code, or take it in with --init")
 }
 
 // pinPath is where the pin of a project folder lies: by its real path, in the state folder.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"qj/backends"
 	"qj/blob"
@@ -31,7 +32,8 @@ func openStore(c *configs.Store) (blob.Store, error) {
 	if c.Prefix != "" {
 		s = blob.Prefix(s, c.Prefix)
 	}
-	return blob.Retry(s, blob.Policy{}), nil
+	// Somebody sits in front of it: a few seconds, then the truth.
+	return blob.Retry(s, blob.Policy{Tries: 4, First: 200 * time.Millisecond, Max: 2 * time.Second}), nil
 }
 
 // storeRef tells a node how to reach the same store.

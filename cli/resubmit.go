@@ -59,7 +59,7 @@ func (a *app) resubmit(c *ucli.Context, word string) error {
 		return err
 	}
 	if c.Bool("init") {
-		job.Code, err = a.codeFor(c.Context, section, true)
+		job.Code, err = a.codeFor(c.Context, section, job.Subdir, true)
 	} else {
 		job.Code, err = a.bringCode(c.Context, job.Code, old.Store, section.Store)
 	}

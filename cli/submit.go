@@ -73,7 +73,7 @@ func (a *app) submit(c *ucli.Context) error {
 	if c.Bool("dry-run") {
 		return a.dryRun(c.Context, request)
 	}
-	if request.Job.Code, err = a.codeFor(c.Context, section, c.Bool("init")); err != nil {
+	if request.Job.Code, err = a.codeFor(c.Context, section, request.Job.Subdir, c.Bool("init")); err != nil {
 		return err
 	}
 	return a.send(c.Context, request)

@@ -167,7 +167,7 @@ func (l *loader) shared(c *Cluster, section *node, path string) error {
 }
 
 // chooseStore takes the store that the section names, else the one that holds the seed's code, else the
-// only one there is. It leaves the choice open where several are configured: that matters only to who
+// only one that is configured, else the local one. It leaves the choice open where several are configured: that matters only to who
 // uses the cluster.
 func (l *loader) chooseStore(c *Cluster, section *node, path string) error {
 	if n := section.get("store"); n != nil {
@@ -180,7 +180,7 @@ func (l *loader) chooseStore(c *Cluster, section *node, path string) error {
 	at := l.defaults
 	if account := l.codeAccount(c, section); account != nil {
 		c.Store, at = l.accounts[realPath(l.resolve(account))], account.at
-	} else if configured := l.cfg.configuredStores(); len(configured) == 1 {
+	} else if configured := l.storesFor(section); len(configured) == 1 {
 		c.Store = configured[0]
 	} else if len(configured) == 0 {
 		c.Store = "local"
@@ -189,6 +189,19 @@ func (l *loader) chooseStore(c *Cluster, section *node, path string) error {
 		section.set("store", newScalar(c.Store, at))
 	}
 	return nil
+}
+
+// storesFor are the configured stores that a cluster may take without naming one. The built-in cluster
+// takes none that needs an account: nobody said that this machine's runs go to a cloud.
+func (l *loader) storesFor(section *node) []string {
+	names := l.cfg.configuredStores()
+	if section.get("backend").at.src != l.builtin.src {
+		return names
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		store := l.cfg.Stores[name]
+		return store == nil || store.Type != storeFile
+	})
 }
 
 // codeAccount is the node that names the account file of the seed's code_path.

@@ -280,6 +280,11 @@ func TestStoreOfACluster(t *testing.T) {
 	if local := mustCluster(t, c, "local"); local.Store != "a" {
 		t.Errorf("local = %+v", local)
 	}
+	c, _ = load(t, files{"aux_data/configs/a_account.yaml": "account_name: a\ncontainer_name: c\n"}, nil)
+	if local := mustCluster(t, c, "local"); local.Store != "local" {
+		t.Errorf("beside a cloud account: local = %+v", local)
+	}
+	c, _ = load(t, files{"qj.yaml": "stores: {a: {path: a}}\n"}, nil)
 	_, err = c.Store("b")
 	wantError(t, err, `unknown store "b"; known: a, local`)
 }

@@ -118,14 +118,12 @@ func load(o Options) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.store = blob.Retry(plain, patience)
+	// Long patience: what a node has to say matters more than when it is said.
+	n.store = blob.Retry(plain, blob.Policy{Tries: 8, First: 200 * time.Millisecond, Max: 20 * time.Second})
 	n.report = newReporter(n.store, o, n.launch)
 	n.streams = &streams{dir: filepath.Join(o.Work, "streams"), store: plain, run: runPrefix(n.launch.Run)}
 	return n, nil
 }
-
-// patience with a store is long on a node: what it has to say matters more than when it is said.
-var patience = blob.Policy{Tries: 8, First: 200 * time.Millisecond, Max: 20 * time.Second}
 
 func openStore(ref jobspec.StoreRef) (blob.Store, error) {
 	if ref.Type != "file" {

@@ -25,6 +25,9 @@ import (
 // the slots (GPU indices, or numbers) and the open files whose locks hold them. waiting is told what the
 // run waits for whenever that changes.
 func claim(ctx context.Context, s jobspec.Slots, run jobspec.RunID, list func(context.Context) ([]slot, error), waiting func(string)) ([]string, []*os.File, error) {
+	if s.Need == 0 {
+		return nil, nil, nil // it is in nobody's way
+	}
 	queue := filepath.Join(s.Dir, "queue")
 	if err := os.MkdirAll(queue, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("queue for slots: %w", err)

@@ -4,6 +4,7 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -72,6 +74,7 @@ func (b *Backend) start(f folder, node int, document []byte) error {
 	cmd.Dir = "/" // keeps no mount busy
 	cmd.Env = append(b.o.Environ[:len(b.o.Environ):len(b.o.Environ)], jobspec.EnvRunID+"="+string(f.id))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	keepToOurselves()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start node %d: %w", node, err)
 	}
@@ -87,6 +90,42 @@ func (b *Backend) start(f folder, node int, document []byte) error {
 		return fmt.Errorf("start node %d: %w", node, err)
 	}
 	return cmd.Process.Release() // from here on it is nobody's child
+}
+
+// keepToOurselves makes sure that a run inherits no file that this process was started with: a lock or a
+// pipe of somebody's shell would be held as long as the run lives.
+func keepToOurselves() {
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		return // nothing to go by; then the run holds them
+	}
+	for _, entry := range entries {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+}
+
+// awaitPlace waits until node 0 stands in the queue for slots, or is past it, so that a run that is
+// submitted later stands behind it. A launcher that is slow to come up loses that promise, not its place.
+func (f folder) awaitPlace(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(filepath.Join(f.node(0), jobspec.ReportFile)); err == nil {
+			return
+		}
+		if alive, _, err := f.alive(0); err != nil || !alive {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // alive says whether anything runs the node, and whether the machine is still the same boot.

@@ -188,6 +188,7 @@ func (b *Backend) Submit(ctx context.Context, p backends.Plan) (jobspec.Handle, 
 			return "", errors.Join(err, b.Cancel(context.WithoutCancel(ctx), b.HandleOf(p.Run)), run.forget())
 		}
 	}
+	run.awaitPlace(ctx)
 	return b.HandleOf(p.Run), nil
 }
 
