@@ -167,8 +167,8 @@ func (l *loader) shared(c *Cluster, section *node, path string) error {
 }
 
 // chooseStore takes the store that the section names, else the one that holds the seed's code, else the
-// only one that is configured, else the local one. It leaves the choice open where several are configured: that matters only to who
-// uses the cluster.
+// only one that is configured, else the local one. It leaves the choice open where several are
+// configured: that matters only to who uses the cluster.
 func (l *loader) chooseStore(c *Cluster, section *node, path string) error {
 	if n := section.get("store"); n != nil {
 		c.Store = n.scalar.Value
