@@ -10,6 +10,7 @@ import (
 	"context"
 	"io"
 	"runtime/debug"
+	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 )
@@ -81,14 +82,19 @@ func (a *app) commands() *ucli.App {
 		a.queryCommand(), a.queryStateCommand("qq", "queued"), a.queryStateCommand("qr", "running"), a.queryStateCommand("qf", "failed"),
 		a.logsCommand(), a.waitCommand(), a.abortCommand(), a.resubmitCommand(), a.sshCommand(),
 		a.configCommand(), a.completionCommand(),
-		{Name: "version", Usage: "print the version", Action: func(*ucli.Context) error {
+		{Name: "version", Usage: "print the version", Action: func(c *ucli.Context) error {
+			if c.NArg() > 0 {
+				return usagef("version takes no words, got %q", c.Args().First())
+			}
 			_, err := io.WriteString(a.Stdout, "qj "+version()+"\n")
 			return err
 		}},
 	}
+	cmd.HideHelpCommand = true // the description names it
 	for _, c := range cmd.Commands {
 		c.OnUsageError = usageProblem
 		c.HideHelpCommand = true
+		c.UsageText = strings.TrimSpace("qj " + c.Name + " [flags] " + c.ArgsUsage)
 		c.CustomHelpTemplate = ucli.CommandHelpTemplate + "\nFLAGS OF EVERY VERB:\n   -n GPUS  -c CLUSTER  -p YAML  --config FILE  -o json  -v   (qj help)\n"
 		hideDefaults(c.Flags)
 	}
@@ -151,6 +157,7 @@ func version() string {
 
 const description = `Flags work before the verb, after it and after its ids; only the command of submit and ssh is
 taken word by word. Ids may be shortened to their end (e2fc7); @last is your newest run.
+qj help VERB tells more of one verb.
 
   qj init                              snapshot the code of this folder
   qj -n 8 submit python train.py       run it as 8 processes, one per GPU

@@ -57,11 +57,8 @@ func (a *app) tellChanges(ctx context.Context, config *configs.Config, section *
 	if len(changes) > show {
 		more = ", …"
 	}
-	files := "1 file"
-	if len(changes) > 1 {
-		files = fmt.Sprintf("%d files", len(changes))
-	}
-	a.warn("%s changed since init and will not be in the run: %s%s (qj submit --init takes them)", files, strings.Join(names, ", "), more)
+	a.warn("%s changed since init and will not be in the run: %s%s (qj submit --init takes them)",
+		count(len(changes), "file"), strings.Join(names, ", "), more)
 	return nil
 }
 

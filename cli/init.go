@@ -93,7 +93,7 @@ func (a *app) snapshot(ctx context.Context, cluster *configs.Cluster) (*pin, err
 	if s.Sent > 0 {
 		sent = "sent " + bytesText(s.Sent)
 	}
-	a.say("snapshot %s of %s: %d files, %s, %s", s.ID[:12], config.Project, s.Files, bytesText(s.Bytes), sent)
+	a.say("snapshot %s of %s: %s, %s, %s", s.ID[:12], config.Project, count(s.Files, "file"), bytesText(s.Bytes), sent)
 	return &p, nil
 }
 

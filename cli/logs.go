@@ -64,7 +64,11 @@ func (a *app) logs(c *ucli.Context) error {
 
 func chosenStream(c *ucli.Context, rec runs.Record) (logsync.Stream, error) {
 	if name := c.String("stream"); name != "" {
-		return logsync.ParseStream("0/" + name)
+		stream, err := logsync.ParseStream("0/" + name)
+		if err != nil {
+			return stream, usagef("--stream %q: want a name like launcher-0", name)
+		}
+		return stream, nil
 	}
 	rank, size := c.Int("rank"), rec.Job.Layout.WorldSize()
 	if rank < 0 || rank >= size {

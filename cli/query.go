@@ -69,6 +69,9 @@ func (a *app) queryStateCommand(verb string, word string) *ucli.Command {
 }
 
 func (a *app) table(ctx context.Context, limit int, keep func(runs.Record) bool) error {
+	if limit < 0 {
+		return usagef("--max %d is negative", limit)
+	}
 	service, err := a.runsService()
 	if err != nil {
 		return err
@@ -92,6 +95,9 @@ func (a *app) table(ctx context.Context, limit int, keep func(runs.Record) bool)
 
 // queryRuns shows runs one after the other.
 func (a *app) queryRuns(c *ucli.Context) error {
+	if c.Int("tail") < 0 {
+		return usagef("--tail %d is negative", c.Int("tail"))
+	}
 	service, err := a.runsService()
 	if err != nil {
 		return err

@@ -167,11 +167,13 @@ func sortKey(f logFile) string {
 // verdictText is one line on how a run ended.
 func verdictText(rec runs.Record) string {
 	text := rec.ID.Suffix() + " " + string(rec.State())
-	if reason := rec.Revision.Status.Reason.Text; reason != "" {
-		text += ": " + oneLine(reason)
+	status := rec.Revision.Status
+	if status.Reason.Text != "" {
+		text += ": " + oneLine(status.Reason.Text)
 	}
-	if exit := rec.Revision.Status.Exit; exit != nil && exit.Code != nil && rec.State() != jobspec.Completed {
-		text += fmt.Sprintf(" (exit code %d)", *exit.Code)
+	said := rec.State() == jobspec.Completed || status.Reason.Code == jobspec.ReasonRankFailed // the reason has it
+	if !said && status.Exit != nil && status.Exit.Code != nil {
+		text += fmt.Sprintf(" (exit code %d)", *status.Exit.Code)
 	}
 	return text
 }
