@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -18,63 +19,73 @@ type Row struct {
 const tablePatience = 2 * time.Second
 
 // List returns my newest runs, oldest first, at most limit of them (0 = all), and how many there are in
-// all. keep chooses; runs that it drops do not count for the limit. Clusters that do not answer in time
-// are named by the error, and the rows are there all the same.
+// all. keep chooses; runs that it drops do not count for the limit. Stores, clusters and records that
+// cannot be read are named by the error, and the other rows are there all the same.
 func (s *Service) List(ctx context.Context, limit int, keep func(Record) bool) (rows []Row, total int, err error) {
 	all, err := s.ids(ctx, "")
-	if err != nil {
-		return nil, 0, err
-	}
 	mine := slices.DeleteFunc(all, func(f found) bool { return f.id.User() != s.User })
-	var failed []error
+	patience := tablePatience
 	const batch = 200
-	for len(mine) > 0 && (limit == 0 || len(rows) < limit) {
+	for len(mine) > 0 && (limit == 0 || len(rows) < limit) && ctx.Err() == nil {
 		n := min(len(mine), batch)
 		if limit > 0 && keep == nil {
 			n = min(n, limit-len(rows))
 		}
 		newest := mine[len(mine)-n:]
 		mine = mine[:len(mine)-n]
-		more, err := s.rows(ctx, newest)
-		failed = append(failed, err)
+		more, failed := s.rows(ctx, newest, patience)
+		if failed != nil {
+			patience = 0 // who did not answer is not waited for again
+			err = cmp.Or(err, failed)
+		}
 		if keep != nil {
 			more = slices.DeleteFunc(more, func(r Row) bool { return !keep(r.Record) })
 		}
 		rows = append(more, rows...)
 	}
+	total = len(rows) + len(mine)
 	if limit > 0 && len(rows) > limit {
 		rows = rows[len(rows)-limit:]
 	}
-	total = len(rows) + len(mine)
 	slices.SortStableFunc(rows, func(a, b Row) int { return a.Submitted.Compare(b.Submitted) })
-	return rows, total, errors.Join(failed...)
+	return rows, total, cmp.Or(err, ctx.Err())
 }
 
 // rows loads and refreshes a batch.
-func (s *Service) rows(ctx context.Context, batch []found) ([]Row, error) {
+func (s *Service) rows(ctx context.Context, batch []found, patience time.Duration) ([]Row, error) {
 	var recs []Record
-	var seen []time.Time
+	var bad error
 	for _, f := range batch {
-		_, at, _ := s.Index.get(f.id)
 		rec, err := s.load(ctx, f)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // its submitter died before it was recorded
 		}
 		if err != nil {
-			return nil, err
+			bad = cmp.Or(bad, err) // the first tells enough
+			continue
 		}
 		recs = append(recs, rec)
-		seen = append(seen, at)
 	}
-	patient, cancel := context.WithTimeout(ctx, tablePatience)
+	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	fresh, err := s.Refresh(patient, recs)
+	fresh, asked, err := s.refresh(patient, recs)
 	rows := make([]Row, len(fresh))
 	for i, rec := range fresh {
 		rows[i].Record = rec
-		if err != nil && !settled(rec) && !seen[i].IsZero() {
-			rows[i].Stale = s.Now().Sub(seen[i])
+		if !asked[i] {
+			rows[i].Stale = s.Now().Sub(s.lastSeen(rec))
 		}
 	}
-	return rows, err
+	return rows, errors.Join(bad, err)
+}
+
+// lastSeen is when somebody last knew for sure where a run stands.
+func (s *Service) lastSeen(rec Record) time.Time {
+	_, seen, _ := s.Index.get(rec.ID)
+	for _, at := range []time.Time{rec.Submitted, rec.Revision.At} {
+		if at.After(seen) {
+			seen = at
+		}
+	}
+	return seen
 }

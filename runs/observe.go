@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,21 +20,31 @@ import (
 // submitter may still be at it.
 const settleAfter = 10 * time.Minute
 
+// askAgain is how long an open run that somebody wanted stopped is left in peace. After that it is asked to
+// stop once more: who asked first may have died after writing it down.
+const askAgain = time.Minute
+
 // Refresh observes runs and records what changed. Ended runs are returned as they are. The clusters are
 // asked side by side, one request each; what one that fails holds is returned as last known, and its
 // error with it.
 func (s *Service) Refresh(ctx context.Context, recs []Record) ([]Record, error) {
+	fresh, _, err := s.refresh(ctx, recs)
+	return fresh, err
+}
+
+// refresh says also which records are up to date now.
+func (s *Service) refresh(ctx context.Context, recs []Record) (fresh []Record, current []bool, err error) {
+	fresh, current = slices.Clone(recs), make([]bool, len(recs))
 	byCluster := map[string][]int{}
 	for i, rec := range recs {
-		if !settled(rec) {
+		if current[i] = settled(rec); !current[i] {
 			byCluster[rec.Cluster] = append(byCluster[rec.Cluster], i)
 		}
 	}
-	fresh := slices.Clone(recs)
 	errs := make(chan error, len(byCluster))
 	var asked sync.WaitGroup
 	for name, indices := range byCluster {
-		asked.Go(func() { errs <- s.refreshCluster(ctx, name, fresh, indices) })
+		asked.Go(func() { errs <- s.refreshCluster(ctx, name, fresh, current, indices) })
 	}
 	asked.Wait()
 	close(errs)
@@ -41,10 +52,11 @@ func (s *Service) Refresh(ctx context.Context, recs []Record) ([]Record, error) 
 	for err := range errs {
 		failed = append(failed, err)
 	}
-	return fresh, errors.Join(failed...)
+	return fresh, current, errors.Join(failed...)
 }
 
-func (s *Service) refreshCluster(ctx context.Context, name string, recs []Record, indices []int) error {
+// refreshCluster replaces those records that indices name, and marks which are current.
+func (s *Service) refreshCluster(ctx context.Context, name string, recs []Record, current []bool, indices []int) error {
 	cluster, err := s.Cluster(name)
 	if err != nil {
 		return err
@@ -63,8 +75,12 @@ func (s *Service) refreshCluster(ctx context.Context, name string, recs []Record
 	for _, i := range indices {
 		h := handleOf(cluster.Backend, recs[i])
 		status, known := statuses[h]
-		rec, err := s.observe(ctx, cluster, recs[i], h, status, known)
-		recs[i] = rec
+		if known {
+			recs[i], err = s.observe(ctx, cluster, recs[i], h, status)
+		} else {
+			recs[i], err = s.miss(ctx, cluster, recs[i])
+		}
+		current[i] = err == nil
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
@@ -81,18 +97,37 @@ func handleOf(b backends.Backend, rec Record) jobspec.Handle {
 	return ""
 }
 
-// observe brings one record up to date with what its scheduler says.
-func (s *Service) observe(ctx context.Context, c Cluster, rec Record, h jobspec.Handle, status jobspec.Status, known bool) (Record, error) {
-	if !known {
-		if s.Now().Sub(rec.Submitted) < settleAfter && rec.State() == jobspec.Submitting {
-			return rec, nil
-		}
-		status = jobspec.Status{State: jobspec.Lost, Ended: s.Now().UTC(), Started: rec.Revision.Status.Started,
-			Reason: jobspec.Reason{Code: jobspec.ReasonUnknownJob, Text: "cluster " + c.Name + " does not know it"}}
-		h = rec.Revision.Handle
-	} else if status.State.Ended() && status.Exit == nil {
+// observe brings one record up to date with what its scheduler says. What that calls for is done before it
+// is written down: if we die in between, somebody does it again.
+func (s *Service) observe(ctx context.Context, c Cluster, rec Record, h jobspec.Handle, status jobspec.Status) (Record, error) {
+	if status.State.Ended() && status.Exit == nil {
 		s.complete(ctx, rec, &status)
 	}
+	abort := rec.Revision.Abort
+	unheard := abort != nil && !status.State.Ended() && s.Now().Sub(abort.At) > askAgain
+	var tidied error
+	if unheard || status.Reason.Code == jobspec.ReasonLauncherDied { // which may have left something
+		tidied = c.Backend.Cancel(ctx, h)
+	}
+	tidied = errors.Join(tidied, s.finishReplacement(ctx, rec))
+	rec, err := s.note(ctx, rec, h, status)
+	return rec, errors.Join(tidied, err)
+}
+
+// miss is what becomes of a run that its scheduler does not know.
+func (s *Service) miss(ctx context.Context, c Cluster, rec Record) (Record, error) {
+	young := s.Now().Sub(rec.Submitted) < settleAfter
+	if rec.State() == jobspec.Lost || rec.State() == jobspec.Submitting && young {
+		return rec, nil
+	}
+	return s.note(ctx, rec, rec.Revision.Handle, jobspec.Status{
+		State: jobspec.Lost, Ended: s.Now().UTC(), Started: rec.Revision.Status.Started,
+		Reason: jobspec.Reason{Code: jobspec.ReasonUnknownJob, Text: "cluster " + c.Name + " does not know it"},
+	})
+}
+
+// note writes an observation down, if it is news and a legal move.
+func (s *Service) note(ctx context.Context, rec Record, h jobspec.Handle, status jobspec.Status) (Record, error) {
 	updated, err := s.revise(ctx, rec, func(rev *jobspec.Revision) error {
 		next := verdict(status, rev.Abort)
 		if rev.Number > 0 && (same(rev.Status, next) && rev.Handle == h || !rev.Status.State.CanBecome(next.State)) {
@@ -105,10 +140,7 @@ func (s *Service) observe(ctx context.Context, c Cluster, rec Record, h jobspec.
 		return rec, err
 	}
 	s.remember(updated)
-	if updated.Revision.Status.Reason.Code == jobspec.ReasonLauncherDied && !rec.State().Ended() && h != "" {
-		err = c.Backend.Cancel(ctx, h) // whatever it left
-	}
-	return updated, errors.Join(err, s.finishReplacement(ctx, updated))
+	return updated, nil
 }
 
 // complete adds what the launcher itself reported about the end, where the scheduler knows less.
@@ -151,49 +183,49 @@ func same(a, b jobspec.Status) bool {
 
 // finishReplacement aborts the run that an accepted one replaces, if who resubmitted it died before.
 func (s *Service) finishReplacement(ctx context.Context, rec Record) error {
-	if rec.Replaces == "" || rec.State() == jobspec.Submitting {
+	if rec.Replaces == "" {
 		return nil
 	}
-	old, err := s.load(ctx, found{rec.Replaces, rec.Store})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it lies in another store: whoever resubmits there waits for the abort
-	}
-	if err != nil || old.Revision.ReplacedBy == rec.ID {
+	for _, store := range s.storeNames() {
+		old, err := s.load(ctx, found{rec.Replaces, store})
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return err
+		case old.Revision.ReplacedBy == "":
+			_, err = s.abort(ctx, old, rec.ID)
+			return err
+		}
+		_, err = s.Refresh(ctx, []Record{old}) // it may not have heard the abort
 		return err
 	}
-	return s.replace(ctx, old, rec.ID)
-}
-
-// replace links an old run to the one that takes its place, and aborts it if it still runs.
-func (s *Service) replace(ctx context.Context, old Record, by jobspec.RunID) error {
-	old, err := s.revise(ctx, old, func(rev *jobspec.Revision) error {
-		rev.ReplacedBy = by
-		return nil
-	})
-	if err != nil || old.State().Ended() {
-		return err
-	}
-	_, err = s.Abort(ctx, old)
-	return err
+	return nil // its store is not configured here
 }
 
 // Abort asks the run to stop and does not wait. A run that has ended stays as it is.
 func (s *Service) Abort(ctx context.Context, rec Record) (Record, error) {
-	cluster, err := s.Cluster(rec.Cluster)
-	if err != nil {
-		return rec, err
-	}
-	rec, err = s.revise(ctx, rec, func(rev *jobspec.Revision) error {
-		if rev.Status.State.Ended() || rev.Abort != nil {
+	return s.abort(ctx, rec, "")
+}
+
+// abort writes down that the run is to stop, and by which one it is replaced, if any, then asks for it.
+func (s *Service) abort(ctx context.Context, rec Record, replacedBy jobspec.RunID) (Record, error) {
+	rec, err := s.revise(ctx, rec, func(rev *jobspec.Revision) error {
+		stop := !rev.Status.State.Ended() && rev.Abort == nil
+		if !stop && replacedBy == "" {
 			return errNoChange
 		}
-		if rev.Status.State == "" {
-			rev.Status.State = jobspec.Submitting
+		if stop {
+			rev.Abort = &jobspec.Abort{By: s.By, At: s.Now().UTC()}
 		}
-		rev.Abort = &jobspec.Abort{By: s.By, At: s.Now().UTC()}
+		rev.ReplacedBy = cmp.Or(replacedBy, rev.ReplacedBy)
 		return nil
 	})
 	if err != nil || rec.State().Ended() {
+		return rec, err
+	}
+	cluster, err := s.Cluster(rec.Cluster)
+	if err != nil {
 		return rec, err
 	}
 	h := handleOf(cluster.Backend, rec)

@@ -46,11 +46,22 @@ func revisionKey(id jobspec.RunID, number int) string {
 
 const idFolder = "ids/"
 
-// create writes a new run down. fs.ErrExist means that the id is taken. The id is entered first: a
-// submitter that dies in between leaves an id without a record, which is no run.
+// create writes a new run down. fs.ErrExist means that the id, or its suffix, is taken: five characters
+// have to be enough to come back. The id is entered first, then its suffix looked up, so that of two who
+// draw the same at once at least one sees the other. A submitter that dies before the record is written
+// leaves an id without one, which is no run.
 func (r records) create(ctx context.Context, run jobspec.Run) error {
-	if err := blob.PutBytes(ctx, r.store, idFolder+run.ID.Reversed(), nil, blob.IfAbsent); err != nil {
+	entry := idFolder + run.ID.Reversed()
+	if err := blob.PutBytes(ctx, r.store, entry, nil, blob.IfAbsent); err != nil {
 		return fmt.Errorf("record run %s: %w", run.ID, err)
+	}
+	alike, err := r.find(ctx, run.ID.Suffix())
+	if err != nil {
+		return fmt.Errorf("record run %s: %w", run.ID, err)
+	}
+	if len(alike) > 1 {
+		_ = r.store.Delete(ctx, entry) // left behind, it does no harm
+		return fmt.Errorf("record run %s: the suffix is taken: %w", run.ID, fs.ErrExist)
 	}
 	body, err := json.MarshalIndent(run, "", "  ")
 	if err != nil {
@@ -80,10 +91,7 @@ func (r records) find(ctx context.Context, suffix string) ([]jobspec.RunID, erro
 // load reads a run and its newest revision. fs.ErrNotExist means that there is no such run.
 func (r records) load(ctx context.Context, id jobspec.RunID) (Record, error) {
 	rec := Record{Store: r.name}
-	if err := r.get(ctx, runKey(id), &rec.Run); err != nil {
-		return Record{}, err
-	}
-	if err := jobspec.CheckFormat("the record of "+string(id), rec.Format); err != nil {
+	if err := r.get(ctx, id, runKey(id), &rec.Run); err != nil {
 		return Record{}, err
 	}
 	newest := ""
@@ -97,15 +105,25 @@ func (r records) load(ctx context.Context, id jobspec.RunID) (Record, error) {
 		rec.Revision.Status.State = jobspec.Submitting
 		return rec, nil
 	}
-	if err := r.get(ctx, newest, &rec.Revision); err != nil {
+	if err := r.get(ctx, id, newest, &rec.Revision); err != nil {
 		return Record{}, err
 	}
-	return rec, jobspec.CheckFormat("the record of "+string(id), rec.Revision.Format)
+	return rec, nil
 }
 
-func (r records) get(ctx context.Context, key string, into any) error {
+// get reads one document of a run. Its format is looked at first: a newer one may not even decode.
+func (r records) get(ctx context.Context, id jobspec.RunID, key string, into any) error {
 	body, err := blob.ReadAll(ctx, r.store, key, maxRecord)
 	if err != nil {
+		return err
+	}
+	var document struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(body, &document); err != nil {
+		return fmt.Errorf("parse %s: %w", key, err)
+	}
+	if err := jobspec.CheckFormat("the record of "+string(id), document.Format); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
@@ -119,7 +137,7 @@ var errNoChange = errors.New("no change")
 
 // revise adds a revision: change is applied to the newest one, again if somebody else was faster.
 func (r records) revise(ctx context.Context, rec Record, change func(*jobspec.Revision) error) (Record, error) {
-	const tries = 20 // every lost race is progress of somebody else
+	const tries = 100 // every lost race is progress of somebody else
 	for range tries {
 		next := rec.Revision
 		if err := change(&next); err != nil {

@@ -62,29 +62,30 @@ type found struct {
 	store string
 }
 
-// ids lists the runs of all stores whose id ends in suffix, oldest first.
+// ids lists the runs of all stores whose id ends in suffix, oldest first. With an error, they are those of
+// the stores that answered.
 func (s *Service) ids(ctx context.Context, suffix string) ([]found, error) {
 	var all []found
+	var failed []error
 	for _, name := range s.storeNames() {
 		r, err := s.records(name)
 		if err != nil {
 			return nil, err
 		}
 		ids, err := r.find(ctx, suffix)
-		if err != nil {
-			return nil, err
-		}
+		failed = append(failed, err)
 		for _, id := range ids {
 			all = append(all, found{id, name})
 		}
 	}
-	slices.SortFunc(all, func(a, b found) int {
+	slices.SortStableFunc(all, func(a, b found) int {
 		if c := a.id.Time().Compare(b.id.Time()); c != 0 {
 			return c
 		}
 		return strings.Compare(string(a.id), string(b.id))
 	})
-	return all, nil
+	all = slices.CompactFunc(all, func(a, b found) bool { return a.id == b.id }) // two names of one store
+	return all, errors.Join(failed...)
 }
 
 // AmbiguousError is a suffix that fits several runs.
@@ -114,15 +115,6 @@ func (e *NotFoundError) Error() string { return fmt.Sprintf("no run ends in %q",
 // Last is the word for my newest run.
 const Last = "@last"
 
-// Find looks a run up by its whole id, else by a suffix that only one run has: mine come first.
-func (s *Service) Find(ctx context.Context, word string) (Record, error) {
-	f, err := s.find(ctx, word)
-	if err != nil {
-		return Record{}, err
-	}
-	return s.load(ctx, f)
-}
-
 // actingSuffix is the shortest suffix that may stop or enter a run.
 const actingSuffix = 4
 
@@ -131,97 +123,88 @@ func (s *Service) FindToAct(ctx context.Context, word string) (Record, error) {
 	if word != Last && len(word) < actingSuffix {
 		return Record{}, fmt.Errorf("%q is too short to act on a run: give %d characters or more", word, actingSuffix)
 	}
-	f, err := s.find(ctx, word)
+	rec, err := s.Find(ctx, word)
 	if err != nil {
 		return Record{}, err
 	}
-	if f.id.User() != s.User && string(f.id) != word {
-		return Record{}, fmt.Errorf("run %s belongs to %s: give its whole id to act on it", f.id, f.id.User())
+	if rec.ID.User() != s.User && string(rec.ID) != word {
+		return Record{}, fmt.Errorf("run %s belongs to %s: give its whole id to act on it", rec.ID, rec.ID.User())
 	}
-	return s.load(ctx, f)
+	return rec, nil
 }
 
-func (s *Service) find(ctx context.Context, word string) (found, error) {
+// Find looks a run up by its whole id, else by a suffix that only one run has: mine come first.
+func (s *Service) Find(ctx context.Context, word string) (Record, error) {
 	if word == "" {
-		return found{}, errors.New("the run id is empty")
+		return Record{}, errors.New("the run id is empty")
 	}
 	suffix := word
 	if word == Last {
 		suffix = ""
 	}
 	all, err := s.ids(ctx, suffix)
-	if err != nil {
-		return found{}, err
-	}
-	if i := slices.IndexFunc(all, func(f found) bool { return string(f.id) == word }); i >= 0 {
-		return all[i], nil
+	exact := slices.DeleteFunc(slices.Clone(all), func(f found) bool { return string(f.id) != word })
+	if err != nil && len(exact) == 0 {
+		return Record{}, err // a store that does not answer may hold another one
 	}
 	mine := slices.DeleteFunc(slices.Clone(all), func(f found) bool { return f.id.User() != s.User })
 	if word == Last {
 		return s.newest(ctx, mine)
 	}
-	if len(mine) > 0 {
-		all = mine
+	for _, group := range [][]found{exact, mine, all} {
+		recs, err := s.recorded(ctx, group)
+		if err != nil {
+			return Record{}, err
+		}
+		if len(recs) == 1 {
+			return recs[0], nil
+		}
+		if len(recs) > 1 {
+			e := &AmbiguousError{Suffix: word}
+			for _, rec := range recs {
+				e.Candidates = append(e.Candidates, rec.ID)
+			}
+			return Record{}, e
+		}
 	}
-	all, err = s.onlyRecorded(ctx, all)
-	switch {
-	case err != nil:
-		return found{}, err
-	case len(all) == 0:
-		return found{}, &NotFoundError{word}
-	case len(all) == 1:
-		return all[0], nil
-	}
-	e := &AmbiguousError{Suffix: word}
-	for _, f := range all {
-		e.Candidates = append(e.Candidates, f.id)
-	}
-	return found{}, e
+	return Record{}, &NotFoundError{word}
 }
 
 // newest is the last of my runs. Ids of one second are told apart by the record's finer time.
-func (s *Service) newest(ctx context.Context, mine []found) (found, error) {
-	var best found
-	var at time.Time
+func (s *Service) newest(ctx context.Context, mine []found) (Record, error) {
+	var best Record
 	for _, f := range slices.Backward(mine) {
-		if !at.IsZero() && f.id.Time().Before(best.id.Time()) {
+		if best.ID != "" && f.id.Time().Before(best.ID.Time()) {
 			break
 		}
-		rec, err := s.load(ctx, f)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // its submitter died before it was recorded
-		}
+		recs, err := s.recorded(ctx, []found{f})
 		if err != nil {
-			return found{}, err
+			return Record{}, err
 		}
-		if rec.Submitted.After(at) {
-			best, at = f, rec.Submitted
+		if len(recs) > 0 && recs[0].Submitted.After(best.Submitted) {
+			best = recs[0]
 		}
 	}
-	if at.IsZero() {
-		return found{}, errors.New("there is no run yet")
+	if best.ID == "" {
+		return Record{}, errors.New("there is no run yet")
 	}
 	return best, nil
 }
 
-// onlyRecorded drops ids whose submitter died before the record was written. It looks only when several
-// are left to choose from.
-func (s *Service) onlyRecorded(ctx context.Context, all []found) ([]found, error) {
-	if len(all) < 2 {
-		return all, nil
-	}
-	var kept []found
-	for _, f := range all {
-		_, err := s.load(ctx, f)
+// recorded loads runs, without those whose submitter died before the record was written.
+func (s *Service) recorded(ctx context.Context, ids []found) ([]Record, error) {
+	var recs []Record
+	for _, f := range ids {
+		rec, err := s.load(ctx, f)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		kept = append(kept, f)
+		recs = append(recs, rec)
 	}
-	return kept, nil
+	return recs, nil
 }
 
 // load reads a record, from the index if it cannot have changed since.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 
 	"qj/backends"
 	"qj/jobspec"
@@ -75,7 +76,7 @@ func (s *Service) Submit(ctx context.Context, q Request) (Record, error) {
 	}
 	handle, err := q.Cluster.Backend.Submit(ctx, plan)
 	if err != nil {
-		return rec, s.refused(ctx, rec, fmt.Errorf("submit run %s: %w", rec.ID, err))
+		return rec, s.refused(ctx, q.Cluster, rec, fmt.Errorf("submit run %s: %w", rec.ID, err))
 	}
 	rec, err = s.revise(ctx, rec, func(rev *jobspec.Revision) error {
 		rev.Handle = handle
@@ -93,9 +94,9 @@ func (s *Service) Submit(ctx context.Context, q Request) (Record, error) {
 		}
 	}
 	if q.Replaces != nil {
-		return rec, s.replace(ctx, *q.Replaces, rec.ID)
+		_, err = s.abort(ctx, *q.Replaces, rec.ID)
 	}
-	return rec, nil
+	return rec, err
 }
 
 // enter draws an id that nobody has and writes the record. The plan is made first: a job that the
@@ -110,13 +111,6 @@ func (s *Service) enter(ctx context.Context, q Request) (Record, backends.Plan, 
 		id, err := s.draw()
 		if err != nil {
 			return Record{}, backends.Plan{}, err
-		}
-		taken, err := r.find(ctx, id.Suffix())
-		if err != nil {
-			return Record{}, backends.Plan{}, err
-		}
-		if len(taken) > 0 {
-			continue // five characters have to be enough to come back
 		}
 		run := s.run(q, id)
 		plan, err := s.plan(ctx, q, run)
@@ -151,13 +145,21 @@ func private(secrets map[string]jobspec.Secret) (jobspec.Private, error) {
 	return jobspec.Private{Key: jobspec.Secret(hex.EncodeToString(key)), Secrets: secrets}, nil
 }
 
-// refused records that the cluster did not take the run. Where it is unknown whether it did, the record
-// stays as it is, and a later refresh settles it.
-func (s *Service) refused(ctx context.Context, rec Record, cause error) error {
+// refused records that the cluster did not take the run, after it has seen to it that this is so: an error
+// may come after the job. Where nobody can tell, the record stays as it is, and a later refresh settles it.
+func (s *Service) refused(ctx context.Context, c Cluster, rec Record, cause error) error {
 	if errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {
 		return cause
 	}
-	_, err := s.revise(context.WithoutCancel(ctx), rec, func(rev *jobspec.Revision) error {
+	const patience = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if h := handleOf(c.Backend, rec); h != "" {
+		if err := c.Backend.Cancel(ctx, h); err != nil {
+			return errors.Join(cause, err)
+		}
+	}
+	_, err := s.revise(ctx, rec, func(rev *jobspec.Revision) error {
 		rev.Status = jobspec.Status{State: jobspec.Failed, Ended: s.Now().UTC(),
 			Reason: jobspec.Reason{Code: jobspec.ReasonSubmitFailed, Text: cause.Error()}}
 		return nil
