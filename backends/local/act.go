@@ -21,7 +21,7 @@ import (
 // Cancel asks every launcher of the run to stop. Of a run that nobody runs any more it ends what is left.
 func (b *Backend) Cancel(ctx context.Context, h jobspec.Handle) error {
 	f := b.folder(jobspec.RunID(h))
-	asked := false
+	started, asked := false, false
 	var failed []error
 	for node := range f.nodes() {
 		var pair process.Pair
@@ -32,6 +32,7 @@ func (b *Backend) Cancel(ctx context.Context, h jobspec.Handle) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // not started yet, or never
 		}
+		started = true
 		failed = append(failed, err)
 		for _, p := range []process.ID{pair.Guard, pair.Lead} {
 			if p.Alive() {
@@ -44,11 +45,14 @@ func (b *Backend) Cancel(ctx context.Context, h jobspec.Handle) error {
 	if err := errors.Join(failed...); err != nil {
 		return fmt.Errorf("stop run: %w", err)
 	}
-	if !asked {
-		b.sweep(ctx, f.id)
-		return f.forget()
+	if asked {
+		return nil
 	}
-	return nil
+	b.sweep(ctx, f.id)
+	if !started {
+		return nil // whoever submits it may be about to, and sees to the rest
+	}
+	return f.forget()
 }
 
 // sweep kills what a run left whose launcher and guard were killed together: all that it started still

@@ -187,3 +187,24 @@ func TestDamagedFiles(t *testing.T) {
 		}
 	}
 }
+
+// A cancel that comes before the first launcher leaves the run whole: its submitter stops it in good order.
+func TestCancelBeforeStart(t *testing.T) {
+	s := backendtest.New(t, harness(t, options(t)))
+	b := open(t, options(t))
+	task := s.Task(t, 1, 1, "true")
+	f := b.folder(task.Run.ID)
+	private := filepath.Join(f.boot(), jobspec.PrivateFile)
+	if err := os.MkdirAll(f.boot(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(private, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Cancel(t.Context(), jobspec.Handle(f.id)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(private); err != nil {
+		t.Error(err)
+	}
+}
