@@ -45,13 +45,10 @@ func (b *Backend) Cancel(ctx context.Context, h jobspec.Handle) error {
 	if err := errors.Join(failed...); err != nil {
 		return fmt.Errorf("stop run: %w", err)
 	}
-	if asked {
+	if asked || !started { // whoever is about to start it sees that it is not wanted any more
 		return nil
 	}
 	b.sweep(ctx, f.id)
-	if !started {
-		return nil // whoever submits it may be about to, and sees to the rest
-	}
 	return f.forget()
 }
 
