@@ -47,7 +47,7 @@ func runLead(o Options) (int, error) {
 	defer rush()
 	l.impatient = hurry
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	go func() {
 		for {
 			select {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -49,19 +48,10 @@ func FuzzParseMessage(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was sent cannot be read: %v", err)
 		}
-		if !reflect.DeepEqual(m, again) && !sameTimes(m, again) {
-			t.Errorf("%+v became %+v", m, again)
+		if repeated, err := json.Marshal(again); err != nil || !bytes.Equal(repeated, body) {
+			t.Errorf("%s became %s, %v", body, repeated, err)
 		}
 	})
-}
-
-// sameTimes compares messages whose times may lie in differently named zones.
-func sameTimes(a, b message) bool {
-	if a.Status == nil || b.Status == nil || !a.Status.Ended.Equal(b.Status.Ended) || !a.Status.Started.Equal(b.Status.Started) {
-		return false
-	}
-	a.Status.Ended, a.Status.Started = b.Status.Ended, b.Status.Started
-	return reflect.DeepEqual(a, b)
 }
 
 func TestWireSkipsBeatsAndEnds(t *testing.T) {

@@ -28,7 +28,7 @@ func readStat(pid int) (stat, error) {
 
 func parseStat(b []byte) (stat, error) {
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	const state, ppid, starttime = 0, 1, 19 // fields 3, 4 and 22
+	const state, ppid, threads, starttime = 0, 1, 17, 19 // fields 3, 4, 20 and 22
 	if len(fields) <= starttime {
 		return stat{}, fmt.Errorf("parse process status: %d fields", len(fields))
 	}
@@ -40,7 +40,9 @@ func parseStat(b []byte) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("parse process status: %w", err)
 	}
-	return stat{parent: parent, start: start, zombie: fields[state] == "Z" || fields[state] == "X"}, nil
+	// A process whose first thread has ended looks like a zombie, but its other threads live on.
+	zombie := (fields[state] == "Z" || fields[state] == "X") && (fields[threads] == "1" || fields[threads] == "0")
+	return stat{parent: parent, start: start, zombie: zombie}, nil
 }
 
 func bootID() (string, error) {

@@ -258,6 +258,7 @@ func TestParseStat(t *testing.T) {
 		{"plain", "7 (sh) S 3 7 7 0" + tail[2:], stat{parent: 3, start: 4711}, ""},
 		{"name with spaces and parentheses", "7 (a) b) Z 9 (c) S 3 7 7 0" + tail[2:], stat{parent: 3, start: 4711}, ""},
 		{"zombie", "7 (sh) Z 3 7 7 0" + tail[2:], stat{parent: 3, start: 4711, zombie: true}, ""},
+		{"zombie with a living thread", "7 (sh) Z 3 7 7 0" + strings.Replace(tail[2:], "20 0 1", "20 0 2", 1), stat{parent: 3, start: 4711}, ""},
 		{"dead", "7 (sh) X 3 7 7 0" + tail[2:], stat{parent: 3, start: 4711, zombie: true}, ""},
 		{"empty", "", stat{}, "0 fields"},
 		{"cut", "7 (sh) S 3 7", stat{}, "fields"},
