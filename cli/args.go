@@ -13,15 +13,17 @@ func arrange(args []string, app *ucli.App) ([]string, error) {
 	p := &arranger{app: app, known: flagsOf(app)}
 	for i := 0; i < len(args); i++ {
 		switch word := args[i]; {
-		case word == "--" || p.literal():
-			if word == "--" && p.verb != nil {
-				i++
-			}
+		case p.literal():
+			p.plain = append(p.plain, args[i:]...)
+			return p.words(), nil
+		case word == "--":
 			if p.verb == nil {
 				return nil, usagef("a verb must stand before `--`")
 			}
-			p.plain = append(p.plain, args[i:]...)
+			p.plain = append(p.plain, args[i+1:]...)
 			return p.words(), nil
+		case word == "--version" && p.verb == nil:
+			p.verb = app.Command("version")
 		case len(word) > 1 && word[0] == '-':
 			used, err := p.flag(word, args[i+1:])
 			if err != nil {
@@ -90,6 +92,9 @@ func (p *arranger) literal() bool {
 func (p *arranger) word(word string) error {
 	if p.verb != nil {
 		p.plain = append(p.plain, word)
+		if p.helps() && p.app.Command(word) == nil {
+			return p.unknownVerb(word)
+		}
 		return nil
 	}
 	if replaced, err := seedVerb(word); err != nil {
@@ -104,14 +109,21 @@ func (p *arranger) word(word string) error {
 	}
 	p.verb = p.app.Command(word)
 	if p.verb == nil {
-		hint := "`qj help` lists the verbs"
-		if near := ucli.SuggestCommand(p.app.Commands, word); near != "" {
-			hint = strings.Replace(near, "Did", "did", 1) + " " + hint
-		}
-		return withHint(usagef("unknown verb %q", word), "%s", hint)
+		return p.unknownVerb(word)
 	}
 	return nil
 }
+
+func (p *arranger) unknownVerb(word string) error {
+	hint := "`qj help` lists the verbs"
+	if near := ucli.SuggestCommand(p.app.Commands, word); near != "" {
+		hint = strings.Replace(near, "Did", "did", 1) + " " + hint
+	}
+	return withHint(usagef("unknown verb %q", word), "%s", hint)
+}
+
+// helps says whether the verb is `help`, which is none of the library's.
+func (p *arranger) helps() bool { return p.verb != nil && p.verb.Name == "" }
 
 // flag files one flag away and returns how many of the following words it used.
 func (p *arranger) flag(word string, rest []string) (int, error) {
@@ -156,8 +168,8 @@ func (p *arranger) words() []string {
 	switch {
 	case p.verb == nil:
 		return append(words, p.own...)
-	case p.verb.Name == "": // help, of a verb or of all
-		if len(p.plain) > 0 && p.app.Command(p.plain[0]) != nil {
+	case p.helps():
+		if len(p.plain) > 0 {
 			return append(words, p.plain[0], "--help")
 		}
 		return append(words, "--help")

@@ -19,7 +19,7 @@ func (a *app) completionCommand() *ucli.Command {
   qj completion fish > ~/.config/fish/completions/qj.fish`,
 		Action: func(c *ucli.Context) error {
 			script, ok := completionScripts[c.Args().First()]
-			if !ok {
+			if !ok || c.NArg() > 1 {
 				return usagef("completion needs a shell: bash, zsh or fish")
 			}
 			_, err := fmt.Fprint(a.Stdout, script)
