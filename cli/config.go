@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -39,10 +42,7 @@ func (a *app) showConfig() error {
 	}
 	out := configJSON{
 		Cluster: config.Default, ClusterWhy: config.DefaultWhy, Project: config.Project, Assets: config.Assets,
-		Settings: config.Settings, Problems: []string{},
-	}
-	for _, p := range config.Problems {
-		out.Problems = append(out.Problems, p.Err.Error())
+		Settings: config.Settings, Problems: a.problems(config),
 	}
 	if a.json() {
 		return a.printJSON(out)
@@ -64,4 +64,22 @@ func (a *app) showConfig() error {
 		return exitCode(exitError)
 	}
 	return nil
+}
+
+// problems lists what is wrong with every section, used or not: backends decode theirs only when needed.
+func (a *app) problems(config *configs.Config) []string {
+	found := []string{}
+	for _, p := range config.Problems {
+		found = append(found, p.Err.Error())
+	}
+	for _, name := range slices.Sorted(maps.Keys(config.Clusters)) {
+		_, err := a.openBackend(config.Clusters[name])
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			found = append(found, fmt.Sprintf("open cluster %s: %v", name, err))
+		}
+	}
+	if _, err := config.Cluster(""); err != nil && !slices.Contains(found, err.Error()) {
+		found = append(found, err.Error())
+	}
+	return found
 }

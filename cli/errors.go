@@ -27,6 +27,17 @@ func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
+// unsupportedError is an errors.ErrUnsupported that says what exactly, and no more.
+type unsupportedError struct{ text string }
+
+func (e *unsupportedError) Error() string { return e.text }
+
+func (e *unsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+func unsupportedf(format string, args ...any) error {
+	return &unsupportedError{fmt.Sprintf(format, args...)}
+}
+
 // exitCode ends qj with a code, and says nothing: all has been said.
 type exitCode int
 

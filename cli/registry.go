@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,7 +22,7 @@ func openStore(c *configs.Store) (blob.Store, error) {
 		"file": func(c *configs.Store) (blob.Store, error) { return file.Open(c.Path) },
 	}[c.Type]
 	if open == nil {
-		return nil, fmt.Errorf("open store %s: stores of type %s are not supported yet: %w", c.Name, c.Type, errors.ErrUnsupported)
+		return nil, unsupportedf("open store %s: stores of type %s are not supported yet", c.Name, c.Type)
 	}
 	s, err := open(c)
 	if err != nil {
@@ -41,14 +40,15 @@ func storeRef(c *configs.Store) jobspec.StoreRef {
 	return jobspec.StoreRef{Type: c.Type, Path: c.Path, Prefix: c.Prefix}
 }
 
-// openBackend decodes a cluster's section for its backend.
+// openBackend decodes a cluster's section for its backend. errors.ErrUnsupported marks one that is not in
+// the list.
 func (a *app) openBackend(c *configs.Cluster) (backends.Backend, error) {
 	known := map[string]func(*configs.Cluster) (backends.Backend, error){
 		"local": a.openLocal,
 	}
 	open := known[c.Backend]
 	if open == nil {
-		return nil, fmt.Errorf("backend %s is not supported yet, only %s", c.Backend, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		return nil, unsupportedf("backend %s is not supported yet, only %s", c.Backend, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 	return open(c)
 }
