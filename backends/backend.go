@@ -70,10 +70,11 @@ type Shell struct {
 	Stderr  io.Writer
 }
 
-// Settler is a backend whose job ids are the run's: it can say what the handle of a run is, or would be,
-// without asking. It lets a run be found whose submitter died before it wrote the handle down.
-type Settler interface {
-	HandleOf(id jobspec.RunID) jobspec.Handle
+// Finder is a backend that can look a job up by the run's id: a run is found that way whose submitter died
+// before it wrote the handle down.
+type Finder interface {
+	// Find returns the handle, and fs.ErrNotExist when the scheduler knows no such job.
+	Find(ctx context.Context, id jobspec.RunID) (jobspec.Handle, error)
 }
 
 // Wrapper is a backend around another one.
@@ -97,8 +98,8 @@ func As[C any](b Backend) (C, bool) {
 	return none, false
 }
 
-// PollEvery is how often it is reasonable to ask a backend for the status of a run that somebody waits
-// for. A backend without an opinion is asked every two seconds.
-type PollEvery interface {
+// Poller is a backend that says how often it is reasonable to ask for the status of a run that somebody
+// waits for. One without an opinion is asked every two seconds.
+type Poller interface {
 	PollEvery() time.Duration
 }

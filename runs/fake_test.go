@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -166,7 +167,14 @@ type cluster struct {
 
 var errRefused = errors.New("quota exceeded")
 
-func (c *cluster) HandleOf(id jobspec.RunID) jobspec.Handle { return jobspec.Handle("job/" + id) }
+func handleOf(id jobspec.RunID) jobspec.Handle { return jobspec.Handle("job/" + id) }
+
+func (c *cluster) Find(_ context.Context, id jobspec.RunID) (jobspec.Handle, error) {
+	if _, ok := c.job(id); !ok {
+		return "", fs.ErrNotExist
+	}
+	return handleOf(id), nil
+}
 
 func (c *cluster) Plan(task backends.Task) (backends.Plan, error) {
 	body, err := json.Marshal(task.Launch)
@@ -177,7 +185,7 @@ func (c *cluster) Plan(task backends.Task) (backends.Plan, error) {
 }
 
 func (c *cluster) Submit(ctx context.Context, p backends.Plan) (jobspec.Handle, error) {
-	h := c.HandleOf(p.Run)
+	h := handleOf(p.Run)
 	return h, c.around(ctx, "submit", h, func() {
 		c.private = append(c.private, p.Private)
 		if _, ok := c.jobs[h]; !ok {
@@ -229,15 +237,15 @@ func (c *cluster) around(ctx context.Context, call string, h jobspec.Handle, do 
 func (c *cluster) set(id jobspec.RunID, status jobspec.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.jobs[c.HandleOf(id)] = status; status.State == "" {
-		delete(c.jobs, c.HandleOf(id))
+	if c.jobs[handleOf(id)] = status; status.State == "" {
+		delete(c.jobs, handleOf(id))
 	}
 }
 
 func (c *cluster) job(id jobspec.RunID) (jobspec.Status, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	status, ok := c.jobs[c.HandleOf(id)]
+	status, ok := c.jobs[handleOf(id)]
 	return status, ok
 }
 

@@ -146,7 +146,7 @@ func TestKilledResubmit(t *testing.T) {
 			s := w.service(t)
 			accepted := jobspec.RunID("")
 			for _, h := range w.cluster.handles() {
-				if h != w.cluster.HandleOf(old.ID) {
+				if h != handleOf(old.ID) {
 					accepted = jobspec.RunID(strings.TrimPrefix(string(h), "job/"))
 				}
 			}

@@ -105,7 +105,7 @@ func TestListStale(t *testing.T) {
 		healthy.Cluster = "healthy"
 		w.put(t, runKey(healthy.ID), healthy.Run)
 
-		well := &cluster{jobs: map[jobspec.Handle]jobspec.Status{w.cluster.HandleOf(healthy.ID): {State: jobspec.Running}}}
+		well := &cluster{jobs: map[jobspec.Handle]jobspec.Status{handleOf(healthy.ID): {State: jobspec.Running}}}
 		single := s.Cluster
 		s.Cluster = func(name string) (Cluster, error) {
 			if name == "healthy" {

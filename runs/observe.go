@@ -61,22 +61,24 @@ func (s *Service) refreshCluster(ctx context.Context, name string, recs []Record
 	if err != nil {
 		return err
 	}
-	var handles []jobspec.Handle
+	handles := make([]jobspec.Handle, len(recs))
+	var known []jobspec.Handle
 	for _, i := range indices {
-		if h := handleOf(cluster.Backend, recs[i]); h != "" {
-			handles = append(handles, h)
+		if handles[i], err = jobOf(ctx, cluster.Backend, recs[i]); err != nil {
+			return fmt.Errorf("ask cluster %s: %w", name, err)
+		}
+		if handles[i] != "" {
+			known = append(known, handles[i])
 		}
 	}
-	statuses, err := cluster.Backend.Status(ctx, handles)
+	statuses, err := cluster.Backend.Status(ctx, known)
 	if err != nil {
 		return fmt.Errorf("ask cluster %s: %w", name, err)
 	}
 	var failed []error
 	for _, i := range indices {
-		h := handleOf(cluster.Backend, recs[i])
-		status, known := statuses[h]
-		if known {
-			recs[i], err = s.observe(ctx, cluster, recs[i], h, status)
+		if status, ok := statuses[handles[i]]; ok {
+			recs[i], err = s.observe(ctx, cluster, recs[i], handles[i], status)
 		} else {
 			recs[i], err = s.miss(ctx, cluster, recs[i])
 		}
@@ -86,15 +88,21 @@ func (s *Service) refreshCluster(ctx context.Context, name string, recs []Record
 	return errors.Join(failed...)
 }
 
-// handleOf is the run's job at the scheduler, even if its submitter died before it wrote that down.
-func handleOf(b backends.Backend, rec Record) jobspec.Handle {
+// jobOf is the run's job at the scheduler, even if its submitter died before it wrote that down; "" if there
+// is none.
+func jobOf(ctx context.Context, b backends.Backend, rec Record) (jobspec.Handle, error) {
 	if rec.Revision.Handle != "" {
-		return rec.Revision.Handle
+		return rec.Revision.Handle, nil
 	}
-	if settler, ok := backends.As[backends.Settler](b); ok {
-		return settler.HandleOf(rec.ID)
+	finder, ok := backends.As[backends.Finder](b)
+	if !ok {
+		return "", nil
 	}
-	return ""
+	h, err := finder.Find(ctx, rec.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return h, err
 }
 
 // observe brings one record up to date with what its scheduler says. What that calls for is done before it
@@ -228,7 +236,10 @@ func (s *Service) abort(ctx context.Context, rec Record, replacedBy jobspec.RunI
 	if err != nil {
 		return rec, err
 	}
-	h := handleOf(cluster.Backend, rec)
+	h, err := jobOf(ctx, cluster.Backend, rec)
+	if err != nil {
+		return rec, fmt.Errorf("abort run %s: %w", rec.ID, err)
+	}
 	if h == "" {
 		return rec, nil // its submitter sees the abort when it has the handle, and cancels
 	}
@@ -245,7 +256,7 @@ func (s *Service) PollEvery(rec Record) time.Duration {
 	if err != nil {
 		return usual
 	}
-	if p, ok := backends.As[backends.PollEvery](cluster.Backend); ok {
+	if p, ok := backends.As[backends.Poller](cluster.Backend); ok {
 		return p.PollEvery()
 	}
 	return usual

@@ -154,12 +154,14 @@ func (s *Service) refused(ctx context.Context, c Cluster, rec Record, cause erro
 	const patience = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if h := handleOf(c.Backend, rec); h != "" {
-		if err := c.Backend.Cancel(ctx, h); err != nil {
-			return errors.Join(cause, err)
-		}
+	h, err := jobOf(ctx, c.Backend, rec)
+	if err == nil && h != "" {
+		err = c.Backend.Cancel(ctx, h)
 	}
-	_, err := s.revise(ctx, rec, func(rev *jobspec.Revision) error {
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	_, err = s.revise(ctx, rec, func(rev *jobspec.Revision) error {
 		rev.Status = jobspec.Status{State: jobspec.Failed, Ended: s.Now().UTC(),
 			Reason: jobspec.Reason{Code: jobspec.ReasonSubmitFailed, Text: cause.Error()}}
 		return nil

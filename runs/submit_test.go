@@ -39,7 +39,7 @@ func TestSubmit(t *testing.T) {
 		t.Errorf("stored is %+v\nwant %+v", stored.Run, want)
 	}
 	rev := stored.Revision
-	if rev.Number != 1 || rev.Handle != w.cluster.HandleOf(rec.ID) || rev.Status.State != jobspec.Queued || rev.By != "ann@desk" || !rev.At.Equal(w.clock.Now()) {
+	if rev.Number != 1 || rev.Handle != handleOf(rec.ID) || rev.Status.State != jobspec.Queued || rev.By != "ann@desk" || !rev.At.Equal(w.clock.Now()) {
 		t.Errorf("revision %+v", rev)
 	}
 	if len(w.cluster.handles()) != 1 {
@@ -150,7 +150,7 @@ func (w *world) settled(t *testing.T, id jobspec.RunID, made bool) {
 	s := w.service(t)
 	rec := refresh(t, s, w.load(t, id))
 	if made {
-		if rec.State() != jobspec.Queued || rec.Revision.Handle != w.cluster.HandleOf(id) {
+		if rec.State() != jobspec.Queued || rec.Revision.Handle != handleOf(id) {
 			t.Errorf("%s is not adopted: %+v", id, rec.Revision)
 		}
 		return

@@ -29,7 +29,7 @@ type Harness struct {
 
 // Capabilities are the optional interfaces of package backends.
 type Capabilities struct {
-	Resolver, Sheller, Settler, PollEvery bool
+	Resolver, Sheller, Finder, Poller bool
 }
 
 // Run checks the whole contract.
@@ -50,7 +50,7 @@ func Run(t *testing.T, h Harness) {
 		{"SubmitTwiceAtOnce", submitTwiceAtOnce},
 		{"SubmitAfterEnd", submitAfterEnd},
 		{"StatusOfMany", statusOfMany},
-		{"HandleIsSettled", handleIsSettled},
+		{"FoundByRunID", foundByRunID},
 		{"CancelRunning", cancelRunning},
 		{"CancelEnded", cancelEnded},
 		{"CancelUnknown", cancelUnknown},
@@ -76,13 +76,13 @@ func capabilities(t *testing.T, s *Suite) {
 		var has Capabilities
 		_, has.Resolver = backends.As[backends.Resolver](b)
 		_, has.Sheller = backends.As[backends.Sheller](b)
-		_, has.Settler = backends.As[backends.Settler](b)
-		_, has.PollEvery = backends.As[backends.PollEvery](b)
+		_, has.Finder = backends.As[backends.Finder](b)
+		_, has.Poller = backends.As[backends.Poller](b)
 		if has != s.Can {
 			t.Errorf("below %d wrappers it has %+v, want %+v", depth, has, s.Can)
 		}
 	}
-	if p, ok := backends.As[backends.PollEvery](plain); ok && p.PollEvery() <= 0 {
+	if p, ok := backends.As[backends.Poller](plain); ok && p.PollEvery() <= 0 {
 		t.Errorf("poll every %s", p.PollEvery())
 	}
 }

@@ -1,8 +1,9 @@
 package backendtest
 
 import (
+	"errors"
 	"fmt"
-	"strings"
+	"io/fs"
 	"sync"
 	"testing"
 
@@ -140,7 +141,7 @@ func statusOfMany(t *testing.T, s *Suite) {
 		ask[h] = code
 		s.Until(t.Context(), t, b, h, func(st jobspec.Status) bool { return st.State.Ended() })
 	}
-	handles := []jobspec.Handle{s.unknown(t, b)}
+	handles := []jobspec.Handle{jobspec.Handle(newID(t))}
 	for h := range ask {
 		handles = append(handles, h)
 	}
@@ -155,25 +156,20 @@ func statusOfMany(t *testing.T, s *Suite) {
 	}
 }
 
-// unknown is a handle that could be, but is not.
-func (s *Suite) unknown(t *testing.T, b backends.Backend) jobspec.Handle {
-	t.Helper()
-	if settler, ok := backends.As[backends.Settler](b); ok {
-		return settler.HandleOf(newID(t))
-	}
-	return jobspec.Handle(strings.ReplaceAll(string(newID(t)), "-", "_"))
-}
-
-// handleIsSettled: the handle of a run is known before there is one.
-func handleIsSettled(t *testing.T, s *Suite) {
+// foundByRunID: a job is found by the run's id from when it was submitted, by any process.
+func foundByRunID(t *testing.T, s *Suite) {
 	b := s.Open(t)
-	task := s.Task(t, 1, 1, "true")
-	settler, ok := backends.As[backends.Settler](b)
+	finder, ok := backends.As[backends.Finder](b)
 	if !ok {
 		return // Capabilities holds the harness to its word
 	}
-	before := settler.HandleOf(task.Run.ID)
-	if h := s.Submit(t, b, task); h != before {
-		t.Errorf("handle %s, foretold %s", h, before)
+	task := s.Task(t, 1, 1, "true")
+	if h, err := finder.Find(t.Context(), task.Run.ID); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("before it is submitted: %q, %v", h, err)
+	}
+	h := s.Submit(t, b, task)
+	again, _ := backends.As[backends.Finder](s.Open(t))
+	if found, err := again.Find(t.Context(), task.Run.ID); err != nil || found != h {
+		t.Errorf("found %q, %v, want %q", found, err, h)
 	}
 }

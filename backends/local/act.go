@@ -33,7 +33,9 @@ func (b *Backend) Cancel(ctx context.Context, h jobspec.Handle) error {
 			continue // not started yet, or never
 		}
 		started = true
-		failed = append(failed, err)
+		if err != nil {
+			continue // damaged; the sweep finds whom it named
+		}
 		for _, p := range []process.ID{pair.Guard, pair.Lead} {
 			if p.Alive() {
 				asked = true

@@ -144,7 +144,7 @@ func TestNoLauncher(t *testing.T) {
 	if _, err := b.Submit(t.Context(), s.Plan(t, b, task)); err == nil || !strings.Contains(err.Error(), "start node 0") {
 		t.Errorf("submit: %v", err)
 	}
-	h := b.HandleOf(task.Run.ID)
+	h := handle(task.Run.ID)
 	if got, err := b.Status(t.Context(), []jobspec.Handle{h}); err != nil || len(got) != 0 {
 		t.Errorf("status: %v, %v", got, err)
 	}
@@ -167,7 +167,7 @@ func TestFilesArePrivate(t *testing.T) {
 	}
 }
 
-// A damaged file is an error that names it, not a state.
+// A run with a damaged file has failed, for a reason that names the file, and hides no other run.
 func TestDamagedFiles(t *testing.T) {
 	for _, name := range []string{jobspec.ProcessesFile, jobspec.ReportFile} {
 		o := planOptions(Config{})
@@ -182,8 +182,13 @@ func TestDamagedFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, err := b.Status(t.Context(), []jobspec.Handle{jobspec.Handle(f.id)}); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v, %v", name, got, err)
+		h := handle(f.id)
+		got, err := b.Status(t.Context(), []jobspec.Handle{h})
+		if err != nil || got[h].State != jobspec.Failed || got[h].Reason.Code != jobspec.ReasonLauncherDied || !strings.Contains(got[h].Reason.Text, name) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		if err := b.Cancel(t.Context(), h); err != nil {
+			t.Errorf("%s: cancel: %v", name, err)
 		}
 	}
 }

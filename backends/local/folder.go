@@ -183,6 +183,12 @@ func (f folder) died(report jobspec.Report, sameBoot bool) jobspec.Status {
 	return status
 }
 
+// damaged is the end of a run whose files here cannot be read, as after a power cut.
+func (f folder) damaged(err error) jobspec.Status {
+	return jobspec.Status{State: jobspec.Failed, Raw: "damaged", Ended: modified(f.out(0)),
+		Reason: jobspec.Reason{Code: jobspec.ReasonLauncherDied, Text: "its files on this machine are damaged: " + err.Error()}}
+}
+
 func modified(path string) time.Time {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -41,11 +41,11 @@ type Options struct {
 type Backend struct{ o Options }
 
 var (
-	_ backends.Backend   = (*Backend)(nil)
-	_ backends.Resolver  = (*Backend)(nil)
-	_ backends.Sheller   = (*Backend)(nil)
-	_ backends.Settler   = (*Backend)(nil)
-	_ backends.PollEvery = (*Backend)(nil)
+	_ backends.Backend  = (*Backend)(nil)
+	_ backends.Resolver = (*Backend)(nil)
+	_ backends.Sheller  = (*Backend)(nil)
+	_ backends.Finder   = (*Backend)(nil)
+	_ backends.Poller   = (*Backend)(nil)
 )
 
 // New checks the configuration.
@@ -63,8 +63,16 @@ func New(o Options) (*Backend, error) {
 	return &Backend{o}, nil
 }
 
-// HandleOf is the run id itself: the folder of a run is named by it.
-func (b *Backend) HandleOf(id jobspec.RunID) jobspec.Handle { return jobspec.Handle(id) }
+// handle is the run id itself: the folder of a run is named by it.
+func handle(id jobspec.RunID) jobspec.Handle { return jobspec.Handle(id) }
+
+// Find knows a run from when its first launcher was started.
+func (b *Backend) Find(_ context.Context, id jobspec.RunID) (jobspec.Handle, error) {
+	if !b.folder(id).known(0) {
+		return "", fmt.Errorf("find run %s: %w", id, fs.ErrNotExist)
+	}
+	return handle(id), nil
+}
 
 // PollEvery is short: a status is a few small files.
 func (b *Backend) PollEvery() time.Duration { return 150 * time.Millisecond }
@@ -165,7 +173,7 @@ func (b *Backend) Submit(ctx context.Context, p backends.Plan) (jobspec.Handle, 
 	}
 	starts := p.Documents[1:]
 	if run.known(len(starts) - 1) {
-		return b.HandleOf(p.Run), nil // an earlier try did all of it
+		return handle(p.Run), nil // an earlier try did all of it
 	}
 	private, err := p.Private.Reveal()
 	if err != nil {
@@ -185,11 +193,11 @@ func (b *Backend) Submit(ctx context.Context, p backends.Plan) (jobspec.Handle, 
 			err = b.start(run, node, document.Body)
 		}
 		if err != nil {
-			return "", errors.Join(err, b.Cancel(context.WithoutCancel(ctx), b.HandleOf(p.Run)), run.forget())
+			return "", errors.Join(err, b.Cancel(context.WithoutCancel(ctx), handle(p.Run)), run.forget())
 		}
 	}
 	run.awaitPlace(ctx)
-	return b.HandleOf(p.Run), nil
+	return handle(p.Run), nil
 }
 
 // Status reads the files of each run.
@@ -200,13 +208,13 @@ func (b *Backend) Status(ctx context.Context, hs []jobspec.Handle) (map[jobspec.
 			return nil, err
 		}
 		status, err := b.folder(jobspec.RunID(h)).status()
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil: // nobody can steer it any more, and the other runs are to be seen all the same
+			statuses[h] = b.folder(jobspec.RunID(h)).damaged(err)
+		default:
+			statuses[h] = status
 		}
-		if err != nil {
-			return nil, fmt.Errorf("look at run %s: %w", h, err)
-		}
-		statuses[h] = status
 	}
 	return statuses, nil
 }

@@ -93,7 +93,7 @@ func harness(t *testing.T, o Options) backendtest.Harness {
 		Open:  func(t *testing.T) backends.Backend { return open(t, o) },
 		Store: store, StoreRef: jobspec.StoreRef{Type: "file", Path: dir},
 		Poll: poll, Patience: patience,
-		Can: backendtest.Capabilities{Resolver: true, Sheller: true, Settler: true, PollEvery: true},
+		Can: backendtest.Capabilities{Resolver: true, Sheller: true, Finder: true, Poller: true},
 	}
 }
 
