@@ -28,6 +28,7 @@ type coordinator struct {
 	mu      sync.Mutex
 	members map[int]*member // by node, as far as they have come
 	first   *jobspec.Status // the failure that came first, as far as is known
+	decided bool            // the verdict is out: who comes now reads it in the store
 	changed chan struct{}   // closed and replaced at every change of members or first
 	stop    chan struct{}   // closed at the first failure
 	done    chan struct{}   // closed when the coordinator leaves
@@ -101,9 +102,10 @@ func (c *coordinator) serve(conn net.Conn) {
 	}
 	m := &member{wire: w, host: hello.Host}
 	if !c.admit(hello.Node, m) {
-		c.log("refuse a second node %d from %s", hello.Node, hello.Host)
+		c.log("refuse node %d from %s: there is one, or the run is over", hello.Node, hello.Host)
 		return
 	}
+	_ = w.send(message{Kind: kindWelcome}) // a lost connection is noticed below
 	c.serving.Go(func() { w.beat(c.done) })
 	select {
 	case <-c.stop: // it failed before this node came
@@ -123,7 +125,7 @@ func (c *coordinator) serve(conn net.Conn) {
 func (c *coordinator) admit(node int, m *member) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.members[node] != nil {
+	if c.members[node] != nil || c.decided {
 		return false
 	}
 	c.members[node] = m
@@ -239,9 +241,7 @@ func (c *coordinator) ready(ctx context.Context, devices []string) (agreed, erro
 	c.mu.Unlock()
 	for node, m := range members {
 		start := message{Kind: kindGo, Address: a.masterAddr, Port: a.masterPort, Devices: share(c.layout, devices, node)}
-		if err := m.wire.send(start); err != nil {
-			return agreed{}, fmt.Errorf("start node %d: %w", node, err)
-		}
+		_ = m.wire.send(start) // a lost connection is noticed by its reader
 	}
 	return a, nil
 }
@@ -290,6 +290,7 @@ func (c *coordinator) settle(ctx context.Context, own *jobspec.Status) jobspec.S
 	c.await(ctx, c.grace+slack, settled)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.decided = true
 	verdict := completed()
 	if c.first != nil {
 		verdict = *c.first

@@ -79,12 +79,16 @@ func TestFullWorkFolder(t *testing.T) {
 		t.Error("logs with a gap are said to be complete")
 	}
 	logs := r.logs()
-	line := strings.Repeat("y", 1023) + "\n"
+	wrote, kept := strings.Repeat(strings.Repeat("y", 1023)+"\n", 8<<10), 0
 	for rank := range 2 {
-		kept := logs[fmt.Sprintf("0/rank-%d", rank)]
-		if head, _, _ := strings.Cut(kept, "\nqj: "); !strings.HasPrefix(strings.Repeat(line, 8<<10), head) || len(head) < 100<<10 {
-			t.Errorf("of rank %d, %d bytes were kept; are they what it wrote?", rank, len(kept))
+		head, _, _ := strings.Cut(logs[fmt.Sprintf("0/rank-%d", rank)], "\nqj: ")
+		if !strings.HasPrefix(wrote, head) {
+			t.Errorf("the %d bytes that were kept of rank %d are not what it wrote", len(head), rank)
 		}
+		kept += len(head)
+	}
+	if kept < 2<<20 {
+		t.Errorf("of 3 MB only %d bytes were used", kept)
 	}
 }
 

@@ -54,31 +54,47 @@ type joined struct {
 
 // join connects to node 0, which may come up later than this node, within limit.
 func join(ctx context.Context, n *node, limit time.Duration) (*joined, error) {
-	config, err := peerTLS(n.private.Key)
-	if err != nil {
-		return nil, err
+	config, keyless := peerTLS(n.private.Key)
+	if keyless != nil && n.private.Key != "" {
+		return nil, keyless
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, &nodesMissing{fmt.Sprintf("waited %s for node 0 of %d", limit, n.launch.Job.Layout.Nodes)})
 	defer cancel()
-	dialer := &tls.Dialer{Config: config, NetDialer: &net.Dialer{Timeout: 5 * time.Second}}
+	var last error
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		address, err := announced(ctx, n)
 		if err == nil {
-			var conn net.Conn
-			if conn, err = dialer.DialContext(ctx, "tcp", address); err == nil {
-				return newJoined(conn, n)
+			err = keyless
+		}
+		if err == nil {
+			var j *joined
+			if j, err = dial(ctx, n, config, address); err == nil {
+				return j, nil
 			}
 		}
 		var over *runOver
 		if errors.As(err, &over) {
 			return nil, err
 		}
+		if ctx.Err() == nil {
+			last = err // what the end of ctx breaks off tells nothing
+		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w (last: %v)", context.Cause(ctx), err)
+			return nil, fmt.Errorf("%w (last: %v)", context.Cause(ctx), last)
 		}
 	}
+}
+
+func dial(ctx context.Context, n *node, config *tls.Config, address string) (*joined, error) {
+	dialer := &tls.Dialer{Config: config, NetDialer: &net.Dialer{Timeout: 5 * time.Second}}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	return newJoined(conn, n)
 }
 
 // announced reads where node 0 listens from its report in the store.
@@ -109,6 +125,7 @@ type runOver struct{ verdict jobspec.Status }
 
 func (e *runOver) Error() string { return "the run is over: " + e.verdict.Reason.Text }
 
+// newJoined introduces this node. Node 0 may be about to leave: only who was welcomed has joined.
 func newJoined(conn net.Conn, n *node) (*joined, error) {
 	j := &joined{
 		wire: newWire(conn), start: make(chan message, 1), end: make(chan message, 1),
@@ -118,6 +135,10 @@ func newJoined(conn net.Conn, n *node) (*joined, error) {
 	if err := j.wire.send(hello); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("join node 0: %w", err)
+	}
+	if m, err := j.wire.receive(); err != nil || m.Kind != kindWelcome {
+		conn.Close()
+		return nil, fmt.Errorf("join node 0: not admitted: %w", err)
 	}
 	j.beats.Go(func() { j.wire.beat(j.done) })
 	go j.listen()
@@ -153,9 +174,7 @@ func offer(to chan message, m message) {
 func (j *joined) halt() { j.once.Do(func() { close(j.stop) }) }
 
 func (j *joined) ready(ctx context.Context, _ []string) (agreed, error) {
-	if err := j.wire.send(message{Kind: kindReady}); err != nil {
-		return agreed{}, err
-	}
+	_ = j.wire.send(message{Kind: kindReady}) // a lost connection is noticed by listen
 	select {
 	case m := <-j.start:
 		return agreed{masterAddr: m.Address, masterPort: m.Port, devices: m.Devices}, nil
@@ -178,9 +197,7 @@ func (j *joined) settle(ctx context.Context, own *jobspec.Status) jobspec.Status
 	if own != nil {
 		lost = *own
 	}
-	if err := j.wire.send(message{Kind: kindSettled, Status: own}); err != nil {
-		return lost
-	}
+	_ = j.wire.send(message{Kind: kindSettled, Status: own}) // a lost connection is noticed by listen
 	select {
 	case m := <-j.end:
 		if m.Status != nil {

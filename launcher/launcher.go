@@ -11,9 +11,11 @@
 package launcher
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -108,11 +110,14 @@ func load(o Options) (*node, error) {
 		return nil, fmt.Errorf("read launch plan: node %d of %d, %d processes a node", o.Node, layout.Nodes, layout.ProcsPerNode)
 	}
 	private, err := os.ReadFile(filepath.Join(o.Boot, jobspec.PrivateFile))
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && o.Node > 0: // node 0 removed it: join will find that the run is over
+	case err != nil:
 		return nil, fmt.Errorf("read private values: %w", err)
-	}
-	if n.private, err = jobspec.ParsePrivate(private); err != nil {
-		return nil, err
+	default:
+		if n.private, err = jobspec.ParsePrivate(private); err != nil {
+			return nil, err
+		}
 	}
 	plain, err := openStore(n.launch.Store)
 	if err != nil {

@@ -41,6 +41,7 @@ type kind string
 
 const (
 	kindHello   kind = "hello"   // to node 0: node, host
+	kindWelcome kind = "welcome" // from node 0: you are one of us
 	kindReady   kind = "ready"   // to node 0: set up
 	kindGo      kind = "go"      // from node 0: start ranks
 	kindFailed  kind = "failed"  // to node 0: status; a rank failed, the others still run
