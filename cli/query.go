@@ -80,9 +80,11 @@ func (a *app) table(ctx context.Context, limit int, keep func(runs.Record) bool)
 	if a.json() {
 		return errors.Join(a.printJSON(a.runsJSON(rows)), err)
 	}
-	if err == nil && len(rows) == 0 {
-		a.say("no runs")
-		return nil
+	if len(rows) == 0 {
+		if err == nil {
+			a.say("no runs")
+		}
+		return err
 	}
 	if printed := a.printTable(rows); printed != nil {
 		return printed
