@@ -7,6 +7,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"qj/jobspec"
 	"qj/runs"
 )
 
@@ -25,8 +26,12 @@ func (a *app) abortCommand() *ucli.Command {
 	}
 }
 
-// stopPatience is how long abort waits to see the run end, beyond what most grace periods are.
+// stopPatience is how long abort waits to see the runs end, beyond what most grace periods are.
 const stopPatience = 20 * time.Second
+
+// submitPatience is how long it waits for a run that no cluster has yet. Its submitter cancels what it
+// makes; if that died, nothing runs, and there is nothing to wait for.
+const submitPatience = time.Second
 
 func (a *app) abort(ctx context.Context, words []string) error {
 	service, err := a.runsService()
@@ -54,21 +59,35 @@ func (a *app) abort(ctx context.Context, words []string) error {
 	defer cancel()
 	var rows []runs.Row
 	for _, rec := range recs {
-		w := &watcher{app: a, rec: rec}
-		if err := w.toEnd(patient); err != nil && ctx.Err() != nil {
+		rec, err := a.awaitStop(patient, rec)
+		if err != nil && ctx.Err() != nil {
 			return err
 		}
-		rows = append(rows, runs.Row{Record: w.rec})
+		rows = append(rows, runs.Row{Record: rec})
 		switch {
 		case a.json():
-		case !w.rec.State().Ended():
-			a.say("%s is asked to stop and still %s", rec.ID.Suffix(), w.rec.State())
+		case rec.State() == jobspec.Submitting:
+			a.say("%s has not reached its cluster; it is canceled if it ever does", rec.ID.Suffix())
+		case !rec.State().Ended():
+			a.say("%s is asked to stop and still %s", rec.ID.Suffix(), rec.State())
 		default:
-			fmt.Fprintln(a.Stdout, verdictText(w.rec))
+			fmt.Fprintln(a.Stdout, verdictText(rec))
 		}
 	}
 	if a.json() {
 		return a.printJSON(a.runsJSON(rows))
 	}
 	return nil
+}
+
+// awaitStop returns the run as it ended, or as it is when patience is over.
+func (a *app) awaitStop(ctx context.Context, rec runs.Record) (runs.Record, error) {
+	if rec.State() == jobspec.Submitting {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, submitPatience)
+		defer cancel()
+	}
+	w := &watcher{app: a, rec: rec}
+	err := w.toEnd(ctx)
+	return w.rec, err
 }

@@ -48,6 +48,14 @@ func (d *desk) endAll() {
 
 func (d *desk) runs() string { return filepath.Join(d.home, ".local/state/qj/local/runs") }
 
+// code is the folder in which the run's ranks start.
+func (d *desk) code(id string) string { return filepath.Join(d.runs(), id, "node-0", "code") }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // command is qj as started from the project folder.
 func (d *desk) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(d.qj, args...)
