@@ -44,8 +44,14 @@ func (a *app) showConfig() error {
 		Cluster: config.Default, ClusterWhy: config.DefaultWhy, Project: config.Project, Assets: config.Assets,
 		Settings: config.Settings, Problems: a.problems(config),
 	}
+	var broken error
+	for _, p := range out.Problems {
+		if broken = exitCode(exitError); !slices.Contains(config.Warnings, p) { // else it is said already
+			a.warn("%s", p)
+		}
+	}
 	if a.json() {
-		return a.printJSON(out)
+		return errors.Join(a.printJSON(out), broken)
 	}
 	fmt.Fprintf(a.Stdout, "cluster %s (%s)\nproject %s\nlogs go to %s\n", out.Cluster, out.ClusterWhy, out.Project, out.Assets)
 	var lines [][]string
@@ -57,13 +63,7 @@ func (a *app) showConfig() error {
 			return err
 		}
 	}
-	for _, p := range out.Problems {
-		a.warn("%s", p)
-	}
-	if len(out.Problems) > 0 {
-		return exitCode(exitError)
-	}
-	return nil
+	return broken
 }
 
 // problems lists what is wrong with every section, used or not: backends decode theirs only when needed.

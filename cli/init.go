@@ -108,7 +108,11 @@ func (a *app) tempDir() (string, error) {
 
 // scan lists the project's code.
 func (a *app) scan(config *configs.Config, cluster *configs.Cluster) (*snapshot.Tree, error) {
-	return snapshot.Scan(config.Project, snapshot.Options{Ignore: snapshot.GitIgnore(a.Getenv), Exclude: excluded(config, cluster)})
+	tree, err := snapshot.Scan(config.Project, snapshot.Options{Ignore: snapshot.GitIgnore(a.Getenv), Exclude: excluded(config, cluster)})
+	if err != nil {
+		return nil, withHint(err, "a line in .gitignore or .qjignore leaves it out")
+	}
+	return tree, nil
 }
 
 // excluded is what no ignore file can bring back, relative to the project folder.

@@ -76,6 +76,9 @@ func (a *app) table(ctx context.Context, limit int, keep func(runs.Record) bool)
 	if err != nil {
 		return err
 	}
+	if keep, err = a.ofCluster(keep); err != nil {
+		return err
+	}
 	rows, total, err := service.List(ctx, limit, keep)
 	if a.json() {
 		return errors.Join(a.printJSON(a.runsJSON(rows)), err)
@@ -93,6 +96,18 @@ func (a *app) table(ctx context.Context, limit int, keep func(runs.Record) bool)
 		a.say("%d older runs are not shown: --max %d shows all", total-len(rows), total)
 	}
 	return err
+}
+
+// ofCluster narrows a table to the cluster that -c names, if it does.
+func (a *app) ofCluster(keep func(runs.Record) bool) (func(runs.Record) bool, error) {
+	if a.global.cluster == "" {
+		return keep, nil
+	}
+	section, err := a.section()
+	if err != nil {
+		return nil, err
+	}
+	return func(r runs.Record) bool { return r.Cluster == section.Name && (keep == nil || keep(r)) }, nil
 }
 
 // queryRuns shows runs one after the other.

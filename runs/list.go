@@ -31,6 +31,9 @@ func (s *Service) List(ctx context.Context, limit int, keep func(Record) bool) (
 		if limit > 0 && keep == nil {
 			n = min(n, limit-len(rows))
 		}
+		for n < len(mine) && mine[len(mine)-n-1].id.Time().Equal(mine[len(mine)-n].id.Time()) {
+			n++ // only the records tell which one of a second is newer
+		}
 		newest := mine[len(mine)-n:]
 		mine = mine[:len(mine)-n]
 		more, failed := s.rows(ctx, newest, patience)
@@ -44,10 +47,10 @@ func (s *Service) List(ctx context.Context, limit int, keep func(Record) bool) (
 		rows = append(more, rows...)
 	}
 	total = len(rows) + len(mine)
+	slices.SortStableFunc(rows, func(a, b Row) int { return a.Submitted.Compare(b.Submitted) })
 	if limit > 0 && len(rows) > limit {
 		rows = rows[len(rows)-limit:]
 	}
-	slices.SortStableFunc(rows, func(a, b Row) int { return a.Submitted.Compare(b.Submitted) })
 	return rows, total, cmp.Or(err, ctx.Err())
 }
 

@@ -229,8 +229,12 @@ func (s *Service) abort(ctx context.Context, rec Record, replacedBy jobspec.RunI
 		rev.ReplacedBy = cmp.Or(replacedBy, rev.ReplacedBy)
 		return nil
 	})
-	if err != nil || rec.State().Ended() {
+	if err != nil {
 		return rec, err
+	}
+	s.remember(rec)
+	if rec.State().Ended() {
+		return rec, nil
 	}
 	cluster, err := s.Cluster(rec.Cluster)
 	if err != nil {
