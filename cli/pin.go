@@ -3,7 +3,6 @@ package cli
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 
 	"qj/jobspec"
 	"qj/snapshot"
+	"qj/statefile"
 )
 
 // pin remembers the last init of a project folder: which snapshot, in which store, and of which files,
@@ -62,16 +62,13 @@ func (a *app) readPin(project string) (*pin, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := os.ReadFile(path)
+	var p pin
+	err = statefile.ReadJSON(path, &p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the last init: %w", err)
-	}
-	var p pin
-	if err := json.Unmarshal(body, &p); err != nil {
-		return nil, withHint(fmt.Errorf("read the last init: %s: %w", path, err), "`qj init` makes it anew")
+		return nil, withHint(fmt.Errorf("read the last init: %w", err), "`qj init` makes it anew")
 	}
 	return &p, jobspec.CheckFormat(path, p.Format)
 }
@@ -81,32 +78,8 @@ func (a *app) writePin(p pin) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(p)
-	if err == nil {
-		err = writeFile(path, body)
-	}
-	if err != nil {
+	if err := statefile.WriteJSON(path, p); err != nil {
 		return fmt.Errorf("remember the snapshot: %w", err)
 	}
 	return nil
-}
-
-// writeFile replaces a private file as a whole.
-func writeFile(path string, body []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(body)
-	err = errors.Join(err, temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		os.Remove(temp.Name())
-	}
-	return err
 }

@@ -22,6 +22,7 @@ import (
 	"qj/blob"
 	"qj/jobspec"
 	"qj/logsync"
+	"qj/statefile"
 )
 
 // mounted runs the calling test again as root of a mount namespace of its own, where it may mount small
@@ -267,7 +268,7 @@ func TestFinalReportOfABrokenStore(t *testing.T) {
 				t.Error("a report that nobody stored is said to be there")
 			}
 			var report jobspec.Report
-			if err := readJSON(filepath.Join(work, jobspec.ReportFile), &report); err != nil || report.Status.State != jobspec.Completed {
+			if err := statefile.ReadJSON(filepath.Join(work, jobspec.ReportFile), &report); err != nil || report.Status.State != jobspec.Completed {
 				t.Errorf("the node's own file says %+v, %v", report.Status, err)
 			}
 		})

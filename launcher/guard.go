@@ -4,7 +4,6 @@ package launcher
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"qj/jobspec"
 	"qj/logsync"
 	"qj/process"
+	"qj/statefile"
 )
 
 // runGuard starts the lead, waits for it, and takes over if it is killed.
@@ -33,7 +33,7 @@ func runGuard(o Options) (int, error) {
 	}
 	defer lock.Close()
 	var left jobspec.Report
-	if readJSON(filepath.Join(o.Work, jobspec.ReportFile), &left) == nil && left.Status.State.Ended() {
+	if statefile.ReadJSON(filepath.Join(o.Work, jobspec.ReportFile), &left) == nil && left.Status.State.Ended() {
 		return exitCode(left.Status), nil // and so is being started again after the end
 	}
 	n, err := load(o)
@@ -121,11 +121,7 @@ func noteProcesses(work string, lead int) error {
 	if pair.Lead, err = process.Of(lead); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	body, err := json.Marshal(pair)
-	if err != nil {
-		return err
-	}
-	return writeFile(filepath.Join(work, jobspec.ProcessesFile), body)
+	return statefile.WriteJSON(filepath.Join(work, jobspec.ProcessesFile), pair)
 }
 
 // takeOver ends the node in place of the lead: nothing that it started may live on, nothing that ranks

@@ -25,6 +25,7 @@ import (
 	"qj/logsync"
 	"qj/process"
 	"qj/snapshot"
+	"qj/statefile"
 )
 
 // patience bounds every wait of these tests; it is reached only by one that fails.
@@ -168,7 +169,7 @@ func (r *run) startNode(node int) *testNode {
 func (r *run) end() {
 	for _, n := range r.nodes {
 		var pair process.Pair
-		if readJSON(filepath.Join(r.work(n.node), jobspec.ProcessesFile), &pair) == nil {
+		if statefile.ReadJSON(filepath.Join(r.work(n.node), jobspec.ProcessesFile), &pair) == nil {
 			_ = pair.Lead.Signal(syscall.SIGKILL)
 		}
 		_ = n.guard.Process.Kill()
@@ -209,7 +210,7 @@ func (n *testNode) processes() process.Pair {
 	n.t.Helper()
 	var pair process.Pair
 	await(n.t, "the node's processes", func() bool {
-		return readJSON(filepath.Join(n.work(n.node), jobspec.ProcessesFile), &pair) == nil && pair.Lead.PID > 0
+		return statefile.ReadJSON(filepath.Join(n.work(n.node), jobspec.ProcessesFile), &pair) == nil && pair.Lead.PID > 0
 	})
 	return pair
 }
@@ -228,7 +229,7 @@ func (n *testNode) await(state jobspec.State) jobspec.Report {
 // report is the node's newest, zero if there is none.
 func (n *testNode) report() jobspec.Report {
 	var report jobspec.Report
-	if err := readJSON(filepath.Join(n.work(n.node), jobspec.ReportFile), &report); err != nil {
+	if err := statefile.ReadJSON(filepath.Join(n.work(n.node), jobspec.ReportFile), &report); err != nil {
 		return jobspec.Report{}
 	}
 	return report

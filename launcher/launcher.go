@@ -24,6 +24,7 @@ import (
 	"qj/blob/file"
 	"qj/jobspec"
 	"qj/logsync"
+	"qj/statefile"
 )
 
 // Options are the facts that a node gets from its cluster.
@@ -100,7 +101,7 @@ type node struct {
 
 func load(o Options) (*node, error) {
 	n := &node{options: o}
-	if err := readJSON(filepath.Join(o.Boot, jobspec.LaunchFile), &n.launch); err != nil {
+	if err := statefile.ReadJSON(filepath.Join(o.Boot, jobspec.LaunchFile), &n.launch); err != nil {
 		return nil, fmt.Errorf("read launch plan: %w", err)
 	}
 	if err := jobspec.CheckFormat("the launch plan", n.launch.Format); err != nil {

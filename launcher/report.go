@@ -15,6 +15,7 @@ import (
 
 	"qj/blob"
 	"qj/jobspec"
+	"qj/statefile"
 )
 
 // reporter tells the world where the node stands: by a file in the work folder for who shares the
@@ -81,7 +82,7 @@ func (r *reporter) update(change func(*jobspec.Report)) error {
 	case r.news <- struct{}{}:
 	default:
 	}
-	return writeFile(r.path, body)
+	return statefile.Write(r.path, body)
 }
 
 func (r *reporter) change(change func(*jobspec.Report)) ([]byte, error) {
@@ -121,7 +122,7 @@ func (r *reporter) final(ctx context.Context, status jobspec.Status) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("put %s: %w", r.key, context.Cause(ctx))
 	}
-	return errors.Join(err, writeFile(r.path, body))
+	return errors.Join(err, statefile.Write(r.path, body))
 }
 
 // insist puts the report until that succeeds or ctx ends.
@@ -148,44 +149,13 @@ func (r *reporter) newest() jobspec.Report {
 // resume takes up the report that another process of this node left, and says whether the node has ended.
 func (r *reporter) resume() (ended bool) {
 	var left jobspec.Report
-	if err := readJSON(r.path, &left); err != nil {
+	if err := statefile.ReadJSON(r.path, &left); err != nil {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = left
 	return left.Status.State.Ended()
-}
-
-// writeFile replaces a private file as a whole.
-func writeFile(path string, body []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = temp.Write(body)
-	if closed := temp.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		os.Remove(temp.Name())
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
-
-func readJSON(path string, into any) error {
-	body, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("parse %s: %w", path, err)
-	}
-	return nil
 }
 
 // splitLines cuts text into lines for a report, each bounded.

@@ -4,7 +4,6 @@ package launcher
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 
 	"qj/jobspec"
 	"qj/snapshot"
+	"qj/statefile"
 )
 
 // setUp brings the code to the node and returns the folder where ranks start. It is done once per node:
@@ -58,9 +58,5 @@ func link(m jobspec.Mount, code string) error {
 
 // noteShell writes down how rank 0 of the node is started, for `qj ssh`.
 func (l *lead) noteShell(dir string, env []string) error {
-	body, err := json.Marshal(jobspec.ShellPlace{Dir: dir, Env: env})
-	if err != nil {
-		return fmt.Errorf("note environment: %w", err)
-	}
-	return writeFile(filepath.Join(l.options.Work, jobspec.ShellFile), body)
+	return statefile.WriteJSON(filepath.Join(l.options.Work, jobspec.ShellFile), jobspec.ShellPlace{Dir: dir, Env: env})
 }

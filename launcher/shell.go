@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"qj/jobspec"
+	"qj/statefile"
 )
 
 // runShell becomes the command, or an interactive shell, in the folder and environment of the node's
@@ -19,7 +20,7 @@ import (
 func runShell(o Options, command []string) (int, error) {
 	const failed = 255
 	var place jobspec.ShellPlace
-	err := readJSON(filepath.Join(o.Work, jobspec.ShellFile), &place)
+	err := statefile.ReadJSON(filepath.Join(o.Work, jobspec.ShellFile), &place)
 	if errors.Is(err, fs.ErrNotExist) {
 		return failed, errors.New("open shell: no rank has started on this node, or the run is over")
 	}

@@ -1,14 +1,12 @@
 package runs
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
 	"qj/jobspec"
+	"qj/statefile"
 )
 
 // Index is what this machine remembers of runs: a small file each, so that a table needs no request for
@@ -29,12 +27,8 @@ func (x Index) path(id jobspec.RunID) string { return filepath.Join(x.Dir, strin
 
 // get returns what is remembered of a run, and when it was seen. Whatever cannot be read is unknown.
 func (x Index) get(id jobspec.RunID) (Record, time.Time, bool) {
-	body, err := os.ReadFile(x.path(id))
-	if err != nil {
-		return Record{}, time.Time{}, false
-	}
 	var e entry
-	if json.Unmarshal(body, &e) != nil || e.Format != jobspec.Format || e.Record.ID != id {
+	if statefile.ReadJSON(x.path(id), &e) != nil || e.Format != jobspec.Format || e.Record.ID != id {
 		return Record{}, time.Time{}, false
 	}
 	e.Record.Store = e.Store
@@ -43,24 +37,8 @@ func (x Index) get(id jobspec.RunID) (Record, time.Time, bool) {
 
 // put remembers a record as it is now.
 func (x Index) put(rec Record, now time.Time) error {
-	if err := os.MkdirAll(x.Dir, 0o700); err != nil {
-		return fmt.Errorf("index run %s: %w", rec.ID, err)
-	}
-	body, err := json.Marshal(entry{Format: jobspec.Format, Seen: now.UTC(), Store: rec.Store, Record: rec})
-	if err != nil {
-		return fmt.Errorf("index run %s: %w", rec.ID, err)
-	}
-	temp, err := os.CreateTemp(x.Dir, ".new-*")
-	if err != nil {
-		return fmt.Errorf("index run %s: %w", rec.ID, err)
-	}
-	_, err = temp.Write(body)
-	err = errors.Join(err, temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), x.path(rec.ID))
-	}
-	if err != nil {
-		os.Remove(temp.Name())
+	e := entry{Format: jobspec.Format, Seen: now.UTC(), Store: rec.Store, Record: rec}
+	if err := statefile.WriteJSON(x.path(rec.ID), e); err != nil {
 		return fmt.Errorf("index run %s: %w", rec.ID, err)
 	}
 	return nil

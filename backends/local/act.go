@@ -16,6 +16,7 @@ import (
 	"qj/backends"
 	"qj/jobspec"
 	"qj/process"
+	"qj/statefile"
 )
 
 // Cancel asks every launcher of the run to stop. Of a run that nobody runs any more it ends what is left.
@@ -25,9 +26,9 @@ func (b *Backend) Cancel(ctx context.Context, h jobspec.Handle) error {
 	var failed []error
 	for node := range f.nodes() {
 		var pair process.Pair
-		err := readJSON(filepath.Join(f.node(node), jobspec.ProcessesFile), &pair)
+		err := statefile.ReadJSON(filepath.Join(f.node(node), jobspec.ProcessesFile), &pair)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = readJSON(f.starter(node), &pair.Guard)
+			err = statefile.ReadJSON(f.starter(node), &pair.Guard)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // not started yet, or never

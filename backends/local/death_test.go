@@ -15,6 +15,7 @@ import (
 	"qj/backends/backendtest"
 	"qj/jobspec"
 	"qj/process"
+	"qj/statefile"
 )
 
 // running starts a run that has no end, with a process that left its family, and waits for both.
@@ -31,7 +32,7 @@ func running(t *testing.T, o Options) (*backendtest.Suite, *Backend, folder) {
 func pair(t *testing.T, f folder) process.Pair {
 	t.Helper()
 	var p process.Pair
-	if err := readJSON(filepath.Join(f.node(0), jobspec.ProcessesFile), &p); err != nil {
+	if err := statefile.ReadJSON(filepath.Join(f.node(0), jobspec.ProcessesFile), &p); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -47,7 +48,7 @@ func TestReboot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(filepath.Join(f.node(0), jobspec.ProcessesFile), body); err != nil {
+	if err := statefile.Write(filepath.Join(f.node(0), jobspec.ProcessesFile), body); err != nil {
 		t.Fatal(err)
 	}
 	status := s.Until(t.Context(), t, b, jobspec.Handle(f.id), backendtest.Is(jobspec.Failed))
@@ -69,7 +70,7 @@ func TestLauncherAndGuardKilled(t *testing.T) {
 	s, b, f := running(t, options(t))
 	h := jobspec.Handle(f.id)
 	private := filepath.Join(f.boot(), jobspec.PrivateFile)
-	if err := writeFile(private, []byte("{}")); err != nil {
+	if err := statefile.Write(private, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	p := pair(t, f)
@@ -178,7 +179,7 @@ func TestDamagedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		for file, body := range map[string]string{f.starter(0): "{}", filepath.Join(f.node(0), name): `{"format"`} {
-			if err := writeFile(file, []byte(body)); err != nil {
+			if err := statefile.Write(file, []byte(body)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -203,7 +204,7 @@ func TestCancelBeforeStart(t *testing.T) {
 	if err := os.MkdirAll(f.boot(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(private, []byte("{}")); err != nil {
+	if err := statefile.Write(private, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Cancel(t.Context(), jobspec.Handle(f.id)); err != nil {

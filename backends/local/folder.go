@@ -18,6 +18,7 @@ import (
 
 	"qj/jobspec"
 	"qj/process"
+	"qj/statefile"
 )
 
 // folder is all that there is of a run on this machine:
@@ -82,11 +83,7 @@ func (b *Backend) start(f folder, node int, document []byte) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("start node %d: %w", node, err)
 	}
-	body, err := json.Marshal(id)
-	if err != nil {
-		return fmt.Errorf("start node %d: %w", node, err)
-	}
-	if err := writeFile(f.starter(node), body); err != nil {
+	if err := statefile.WriteJSON(f.starter(node), id); err != nil {
 		return fmt.Errorf("start node %d: %w", node, err)
 	}
 	return cmd.Process.Release() // from here on it is nobody's child
@@ -131,9 +128,9 @@ func (f folder) awaitPlace(ctx context.Context) {
 // alive says whether anything runs the node, and whether the machine is still the same boot.
 func (f folder) alive(node int) (alive, sameBoot bool, err error) {
 	var pair process.Pair
-	err = readJSON(filepath.Join(f.node(node), jobspec.ProcessesFile), &pair)
+	err = statefile.ReadJSON(filepath.Join(f.node(node), jobspec.ProcessesFile), &pair)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = readJSON(f.starter(node), &pair.Guard)
+		err = statefile.ReadJSON(f.starter(node), &pair.Guard)
 	}
 	if err != nil {
 		return false, false, err
@@ -148,7 +145,7 @@ func (f folder) status() (jobspec.Status, error) {
 		return jobspec.Status{}, err
 	}
 	var report jobspec.Report
-	err = readJSON(filepath.Join(f.node(0), jobspec.ReportFile), &report)
+	err = statefile.ReadJSON(filepath.Join(f.node(0), jobspec.ReportFile), &report)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return jobspec.Status{}, err
 	}
@@ -212,34 +209,6 @@ func (f folder) forget() error {
 	err := os.Remove(filepath.Join(f.boot(), jobspec.PrivateFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove private values: %w", err)
-	}
-	return nil
-}
-
-// writeFile replaces a private file as a whole: another qj, or a launcher, may be reading it.
-func writeFile(path string, body []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(body)
-	if err = errors.Join(err, temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		os.Remove(temp.Name())
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
-
-func readJSON(path string, into any) error {
-	body, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("parse %s: %w", path, err)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"qj/backends"
 	"qj/jobspec"
+	"qj/statefile"
 )
 
 // Config is the backend's own part of a cluster's section.
@@ -179,11 +180,11 @@ func (b *Backend) Submit(ctx context.Context, p backends.Plan) (jobspec.Handle, 
 	if err != nil {
 		return "", fmt.Errorf("write private values: %w", err)
 	}
-	if err := writeFile(filepath.Join(run.boot(), jobspec.PrivateFile), private); err != nil {
+	if err := statefile.Write(filepath.Join(run.boot(), jobspec.PrivateFile), private); err != nil {
 		return "", fmt.Errorf("write private values: %w", err)
 	}
 	for _, d := range p.Documents {
-		if err := writeFile(filepath.Join(run.boot(), d.Name), d.Body); err != nil {
+		if err := statefile.Write(filepath.Join(run.boot(), d.Name), d.Body); err != nil {
 			return "", fmt.Errorf("write plan: %w", err)
 		}
 	}
