@@ -45,10 +45,13 @@ func (m *Memory) Put(ctx context.Context, key string, body io.ReadSeeker, mode b
 	if err := check(ctx, key); err != nil {
 		return fmt.Errorf("put %s: %w", key, err)
 	}
-	_, err := body.Seek(0, io.SeekStart)
-	var content []byte
+	size, err := body.Seek(0, io.SeekEnd)
 	if err == nil {
-		content, err = io.ReadAll(body)
+		_, err = body.Seek(0, io.SeekStart)
+	}
+	content := make([]byte, size)
+	if err == nil {
+		_, err = io.ReadFull(body, content)
 	}
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return fmt.Errorf("put %s: %w", key, err)
