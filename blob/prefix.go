@@ -58,10 +58,10 @@ func (p prefixed) Stat(ctx context.Context, key string) (Info, error) {
 }
 
 func (p prefixed) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+	if after != "" {
+		after = p.prefix + after
+	}
 	return func(yield func(Info, error) bool) {
-		if after != "" {
-			after = p.prefix + after
-		}
 		for info, err := range p.store.List(ctx, p.prefix+prefix, after) {
 			info.Key = strings.TrimPrefix(info.Key, p.prefix)
 			if !yield(info, err) {

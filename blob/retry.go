@@ -76,6 +76,7 @@ func (r retrying) Stat(ctx context.Context, key string) (info Info, err error) {
 
 func (r retrying) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
+		after := after // every loop over the listing begins anew
 		for {
 			before := after
 			err := r.do(ctx, func() error {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"iter"
 	"strings"
 	"time"
@@ -38,7 +37,8 @@ type Store interface {
 
 	// List yields the objects whose keys begin with prefix and sort after the key `after` ("" = all),
 	// in byte order of the keys. A prefix need not end at a slash. The first error ends it. What is put
-	// or deleted meanwhile may show or not. The loop over it may make other requests.
+	// or deleted meanwhile may show or not. The loop over it may make other requests; another loop lists
+	// anew.
 	List(ctx context.Context, prefix, after string) iter.Seq2[Info, error]
 
 	// Delete removes an object; a missing one is no error.
@@ -105,13 +105,4 @@ func ReadAll(ctx context.Context, s Store, key string, limit int64) ([]byte, err
 		return nil, fmt.Errorf("get %s: %w (limit %d bytes)", key, ErrTooLarge, limit)
 	}
 	return body, nil
-}
-
-// Exists says whether an object is there.
-func Exists(ctx context.Context, s Store, key string) (bool, error) {
-	_, err := s.Stat(ctx, key)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
 }

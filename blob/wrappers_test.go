@@ -45,8 +45,8 @@ func TestPrefixShowsOnlyItsPart(t *testing.T) {
 	if len(keys) != 1 || keys[0] != "in" {
 		t.Errorf("keys below the prefix = %q, want only \"in\"", keys)
 	}
-	if ok, err := blob.Exists(ctx, part, "in"); !ok || err != nil {
-		t.Errorf("exists = %v, %v", ok, err)
+	if info, err := part.Stat(ctx, "in"); info.Key != "in" || err != nil {
+		t.Errorf("stat = %v, %v", info, err)
 	}
 	if blob.Prefix(whole, "") != blob.Store(whole) {
 		t.Error("an empty prefix wraps")

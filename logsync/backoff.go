@@ -10,8 +10,8 @@ const (
 	firstWait = time.Second
 	longWait  = 30 * time.Second
 
-	// How long one request may take before it counts as failed: a segment on a very slow line, and
-	// something of a few bytes.
+	// How long one request may take before it counts as failed: a segment on a very slow line or a whole
+	// listing, and something of a few bytes.
 	transferTimeout = 2 * time.Minute
 	requestTimeout  = 15 * time.Second
 )

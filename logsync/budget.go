@@ -23,7 +23,7 @@ const (
 	credit    = 1 << 20
 	creditPut = 64 << 10
 	patience  = 10 * time.Second
-	fullAt    = MaxSegment - MaxSegment/overhead
+	fullAt    = maxSegment - maxSegment/overhead
 )
 
 // span is a range of a stream's bytes.
@@ -43,7 +43,7 @@ func (b *budget) next(size int64, wait bool) (span, bool) {
 	if stored-start >= fullAt {
 		start = stored
 	}
-	put := span{start, min(size, start+MaxSegment)}
+	put := span{start, min(size, start+maxSegment)}
 	n, fresh := put.end-put.start, put.end-stored
 	over := n - overhead*fresh
 	switch {
@@ -55,5 +55,5 @@ func (b *budget) next(size int64, wait bool) (span, bool) {
 	case wait:
 		return span{}, false
 	}
-	return span{stored, min(size, stored+MaxSegment)}, true
+	return span{stored, min(size, stored+maxSegment)}, true
 }

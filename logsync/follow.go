@@ -31,7 +31,7 @@ type FollowOptions struct {
 // when the stream has ended and all of it is written, when w fails, when the store denies access, or with
 // ctx; other errors of the store it survives, with back-off.
 func Follow(ctx context.Context, store blob.Store, run string, s Stream, from int64, w io.Writer, opts FollowOptions) (int64, error) {
-	f := follower{opts: opts, beacon: beacon{store: store, key: FollowKey(run, s)}, progress: time.Now()}
+	f := follower{opts: opts, beacon: beacon{store: store, key: followKey(run, s)}, progress: time.Now()}
 	for {
 		final, ended := f.ended() // before looking: then nothing can come after the look
 		if !ended {

@@ -23,7 +23,7 @@ const text = "0123456789abcdefghijklmnopqrstuvwxyz"
 // putSpan stores text[start:end] as a segment.
 func putSpan(t *testing.T, store blob.Store, s Stream, start, end int) {
 	t.Helper()
-	if err := blob.PutBytes(t.Context(), store, SegmentKey(testRun, s, int64(start)), []byte(text[start:end]), blob.Replace); err != nil {
+	if err := blob.PutBytes(t.Context(), store, segmentKey(testRun, s, int64(start)), []byte(text[start:end]), blob.Replace); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -232,12 +232,12 @@ func TestPullOfAbsentRun(t *testing.T) {
 // A segment behind the listing's start must not hide the byte that a reader needs.
 func TestListStreamFromAnOffset(t *testing.T) {
 	store := &blobtest.Memory{}
-	for start := int64(0); start < 6*MaxSegment; start += MaxSegment / 2 {
-		if err := blob.PutBytes(t.Context(), store, SegmentKey(testRun, rank0, start), make([]byte, MaxSegment), blob.Replace); err != nil {
+	for start := int64(0); start < 6*maxSegment; start += maxSegment / 2 {
+		if err := blob.PutBytes(t.Context(), store, segmentKey(testRun, rank0, start), make([]byte, maxSegment), blob.Replace); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, from := range []int64{0, 1, MaxSegment, MaxSegment + 1, 3*MaxSegment - 1, 3 * MaxSegment, 3*MaxSegment + 1, 6 * MaxSegment} {
+	for _, from := range []int64{0, 1, maxSegment, maxSegment + 1, 3*maxSegment - 1, 3 * maxSegment, 3*maxSegment + 1, 6 * maxSegment} {
 		segments, err := listStream(t.Context(), store, testRun, rank0, from)
 		if err != nil {
 			t.Fatal(err)
@@ -246,7 +246,7 @@ func TestListStreamFromAnOffset(t *testing.T) {
 		if !covered {
 			t.Errorf("no segment listed from %d on has that byte", from)
 		}
-		if from > 3*MaxSegment && segments[0].end <= from-MaxSegment {
+		if from > 3*maxSegment && segments[0].end <= from-maxSegment {
 			t.Errorf("the listing from %d begins at %d", from, segments[0].start)
 		}
 	}

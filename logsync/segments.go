@@ -40,6 +40,8 @@ type listedStream struct {
 }
 
 func listRun(ctx context.Context, store blob.Store, run string) ([]listedStream, error) {
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
+	defer cancel()
 	var streams []listedStream
 	for info, err := range store.List(ctx, logsFolder(run), "") {
 		if err != nil {
@@ -61,9 +63,11 @@ func listRun(ctx context.Context, store blob.Store, run string) ([]listedStream,
 // listStream returns the segments of one stream that can hold bytes from offset `from` on.
 func listStream(ctx context.Context, store blob.Store, run string, s Stream, from int64) ([]segment, error) {
 	after := ""
-	if from > MaxSegment {
-		after = SegmentKey(run, s, from-MaxSegment) // ends at `from` or before
+	if from > maxSegment {
+		after = segmentKey(run, s, from-maxSegment) // ends at `from` or before
 	}
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
+	defer cancel()
 	var segments []segment
 	for info, err := range store.List(ctx, streamFolder(run, s), after) {
 		if err != nil {

@@ -45,7 +45,7 @@ func (s *Shipper) Run(ctx context.Context, grown, ended <-chan struct{}) (int64,
 		Shipper: s,
 		budget:  budget{credit: credit},
 		taken:   -1,
-		watch:   watch{store: s.Store, key: FollowKey(s.Folder, s.Stream)},
+		watch:   watch{store: s.Store, key: followKey(s.Folder, s.Stream)},
 	}
 	for {
 		if err := ctx.Err(); err != nil {
@@ -147,8 +147,6 @@ func (sh *shipment) due(ctx context.Context) time.Duration {
 
 // resume finds out what the store has, and begins a new segment there.
 func (sh *shipment) resume(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
-	defer cancel()
 	segments, err := listStream(ctx, sh.Store, sh.Folder, sh.Stream, 0)
 	if err != nil {
 		return err
@@ -171,7 +169,7 @@ func (sh *shipment) put(ctx context.Context, s span) (time.Duration, error) {
 	timed, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
 	body := io.NewSectionReader(f, s.start, s.end-s.start)
-	err = sh.Store.Put(timed, SegmentKey(sh.Folder, sh.Stream, s.start), body, mode)
+	err = sh.Store.Put(timed, segmentKey(sh.Folder, sh.Stream, s.start), body, mode)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		// The first try arrived after all, or the last put of a killed process did: look what is there. If

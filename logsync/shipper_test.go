@@ -138,7 +138,7 @@ func stored(t *testing.T, store blob.Store) int64 {
 func eager() bool { return true }
 
 func TestShipperSendsEverything(t *testing.T) {
-	for _, size := range []int{0, 1, lazyBytes, fullAt, MaxSegment - 1, MaxSegment, MaxSegment + 1, 5*MaxSegment + 7} {
+	for _, size := range []int{0, 1, lazyBytes, fullAt, maxSegment - 1, maxSegment, maxSegment + 1, 5*maxSegment + 7} {
 		synctest.Test(t, func(t *testing.T) {
 			store, g := &blobtest.Memory{}, grow(t)
 			text := bytes.Repeat([]byte("0123456789\n"), size/11+1)[:size]
@@ -153,7 +153,7 @@ func TestShipperSendsEverything(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, s := range segments {
-				if s.end-s.start > MaxSegment || s.end == s.start {
+				if s.end-s.start > maxSegment || s.end == s.start {
 					t.Errorf("segment %s has %d bytes", s.key, s.end-s.start)
 				}
 			}
@@ -163,7 +163,7 @@ func TestShipperSendsEverything(t *testing.T) {
 
 func TestShipperFreshness(t *testing.T) {
 	marker := func(store blob.Store) error {
-		return blob.PutBytes(context.Background(), store, FollowKey(testRun, rank0), nil, blob.Replace)
+		return blob.PutBytes(context.Background(), store, followKey(testRun, rank0), nil, blob.Replace)
 	}
 	tests := []struct {
 		name    string
@@ -234,7 +234,7 @@ func TestMarkerWorksWhileItIsYoung(t *testing.T) {
 		stop := g.ship(t.Context(), &Shipper{Store: store})
 		g.write([]byte("waits for a follower\n"))
 		time.Sleep(10 * time.Second)
-		if err := blob.PutBytes(t.Context(), store, FollowKey(testRun, rank0), nil, blob.Replace); err != nil {
+		if err := blob.PutBytes(t.Context(), store, followKey(testRun, rank0), nil, blob.Replace); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(markerCheck)
@@ -361,7 +361,7 @@ func TestShipperEndsWithItsContext(t *testing.T) {
 func TestShipperReplacesAnEmptySegment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, g := &blobtest.Memory{}, grow(t)
-		if err := blob.PutBytes(t.Context(), store, SegmentKey(testRun, rank0, 0), nil, blob.Replace); err != nil {
+		if err := blob.PutBytes(t.Context(), store, segmentKey(testRun, rank0, 0), nil, blob.Replace); err != nil {
 			t.Fatal(err)
 		}
 		stop := g.ship(t.Context(), &Shipper{Store: store})
@@ -376,7 +376,7 @@ func TestShipperDoesNotSendAgain(t *testing.T) {
 		store, g := &blobtest.Memory{}, grow(t)
 		ctx, kill := context.WithCancel(t.Context())
 		stop := g.ship(ctx, &Shipper{Store: store})
-		g.write(make([]byte, 3*MaxSegment))
+		g.write(make([]byte, 3*maxSegment))
 		synctest.Wait()
 		kill()
 		stop()

@@ -4,7 +4,7 @@
 //
 // What a reader may rely on:
 //
-//   - A segment holds at most MaxSegment bytes. The last one is put again, longer, as the stream grows.
+//   - A segment holds at most 1 MiB. The last one is put again, longer, as the stream grows.
 //   - A segment begins only when the store holds every byte before it. So a gap between the listed size
 //     of one segment and the next is a listing that has become old, not a loss: read on.
 //   - Segments may overlap, after a process was killed and another took over. Equal offsets hold equal
@@ -19,8 +19,8 @@ import (
 	"strings"
 )
 
-// MaxSegment is the most bytes that one segment holds.
-const MaxSegment = 1 << 20
+// maxSegment is the most bytes that one segment holds.
+const maxSegment = 1 << 20
 
 // Stream names one stream of a run: "rank-3", "setup-0", "launcher-0" or "usage-0" of one attempt.
 type Stream struct {
@@ -55,20 +55,20 @@ func (s Stream) LocalPath(dir string) string {
 	return filepath.Join(dir, s.Name+".log")
 }
 
-// SegmentKey is the key of the segment of s that begins at offset; run is "runs/<run id>".
-func SegmentKey(run string, s Stream, offset int64) string {
+// segmentKey is the key of the segment of s that begins at offset; run is "runs/<run id>".
+func segmentKey(run string, s Stream, offset int64) string {
 	return fmt.Sprintf("%s%020d", streamFolder(run, s), offset)
 }
 
-// FollowKey is the key of the marker by which a follower asks for a stream to be fresh, whatever the
+// followKey is the key of the marker by which a follower asks for a stream to be fresh, whatever the
 // attempt.
-func FollowKey(run string, s Stream) string { return run + "/follow/" + s.Name }
+func followKey(run string, s Stream) string { return run + "/follow/" + s.Name }
 
 func logsFolder(run string) string { return run + "/logs/" }
 
 func streamFolder(run string, s Stream) string { return logsFolder(run) + s.String() + "/" }
 
-// parseSegmentKey is the inverse of SegmentKey; false for any other key.
+// parseSegmentKey is the inverse of segmentKey; false for any other key.
 func parseSegmentKey(run, key string) (Stream, int64, bool) {
 	rest, ok := strings.CutPrefix(key, logsFolder(run))
 	slash := strings.LastIndexByte(rest, '/')

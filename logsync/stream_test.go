@@ -41,9 +41,9 @@ func TestLocalPath(t *testing.T) {
 }
 
 func TestSegmentKeys(t *testing.T) {
-	key := SegmentKey(testRun, Stream{1, "rank-3"}, 1<<62)
+	key := segmentKey(testRun, Stream{1, "rank-3"}, 1<<62)
 	if want := testRun + "/logs/1/rank-3/04611686018427387904"; key != want {
-		t.Errorf("SegmentKey = %s, want %s", key, want)
+		t.Errorf("segmentKey = %s, want %s", key, want)
 	}
 	if err := blob.ValidKey(key); err != nil {
 		t.Error(err)
@@ -70,7 +70,7 @@ func FuzzSegmentKey(f *testing.F) {
 		if !ok {
 			return
 		}
-		if again := SegmentKey(testRun, stream, offset); again != key {
+		if again := segmentKey(testRun, stream, offset); again != key {
 			t.Errorf("%q reads as %v at %d, which is %q", key, stream, offset, again)
 		}
 		if offset < 0 || blob.ValidKey(key) != nil {

@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 		{"PutDeleteRace", putDeleteRace},
 		{"List", list},
 		{"ListStops", listStops},
+		{"ListTwice", listTwice},
 		{"ListWhileUsed", listWhileUsed},
 	}
 	for _, test := range tests {

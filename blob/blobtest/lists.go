@@ -82,6 +82,26 @@ func listStops(t *testing.T, s blob.Store) {
 	}
 }
 
+// listTwice loops over one listing again: like any iterator of the standard library, it begins anew.
+func listTwice(t *testing.T, s blob.Store) {
+	for _, key := range []string{"a/1", "b/1", "b/2", "b/3"} {
+		put(t, s, key, key)
+	}
+	listing := s.List(t.Context(), "b/", "b/1")
+	for range 2 {
+		var keys []string
+		for info, err := range listing {
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, info.Key)
+		}
+		if !slices.Equal(keys, []string{"b/2", "b/3"}) {
+			t.Errorf("list = %q, want b/2 and b/3 each time", keys)
+		}
+	}
+}
+
 // listWhileUsed makes other requests from within the loop, and takes away what is yet to come.
 func listWhileUsed(t *testing.T, s blob.Store) {
 	for _, key := range []string{"a/1", "b/1", "c/1"} {
