@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,7 +27,7 @@ func (a *app) abortCommand() *ucli.Command {
 	}
 }
 
-// stopPatience is how long abort waits to see the runs end, beyond what most grace periods are.
+// stopPatience is how long abort waits to see a run end, beyond what most grace periods are.
 const stopPatience = 20 * time.Second
 
 // submitPatience is how long it waits for a run that no cluster has yet. Its submitter cancels what it
@@ -46,20 +47,18 @@ func (a *app) abort(ctx context.Context, words []string) error {
 		}
 		recs = append(recs, rec)
 	}
-	for i, rec := range recs {
+	var failed []error
+	for i, rec := range recs { // one that cannot be asked keeps nobody else running
 		fresh, err := service.Refresh(ctx, []runs.Record{rec})
 		if err != nil {
 			a.warn("%v", err)
 		}
-		if recs[i], err = service.Abort(ctx, fresh[0]); err != nil {
-			return err
-		}
+		recs[i], err = service.Abort(ctx, fresh[0])
+		failed = append(failed, err)
 	}
-	patient, cancel := context.WithTimeout(ctx, stopPatience)
-	defer cancel()
 	var rows []runs.Row
 	for _, rec := range recs {
-		rec, err := a.awaitStop(patient, rec)
+		rec, err := a.awaitStop(ctx, rec)
 		if err != nil && ctx.Err() != nil {
 			return err
 		}
@@ -75,18 +74,19 @@ func (a *app) abort(ctx context.Context, words []string) error {
 		}
 	}
 	if a.json() {
-		return a.printJSON(a.runsJSON(rows))
+		failed = append(failed, a.printJSON(a.runsJSON(rows)))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // awaitStop returns the run as it ended, or as it is when patience is over.
 func (a *app) awaitStop(ctx context.Context, rec runs.Record) (runs.Record, error) {
+	patience := stopPatience
 	if rec.State() == jobspec.Submitting {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, submitPatience)
-		defer cancel()
+		patience = submitPatience
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	w := &watcher{app: a, rec: rec}
 	err := w.toEnd(ctx)
 	return w.rec, err

@@ -106,14 +106,18 @@ func (a *app) knownIDs(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	rows, _, err := service.List(ctx, tableRows, nil)
+	known, err := service.Known(ctx, tableRows)
 	if err != nil {
 		return nil
 	}
+	rows := make([]runs.Row, len(known))
+	for i, id := range known {
+		rows[i].ID = id
+	}
 	short := suffixes(rows)
 	names := []string{runs.Last}
-	for _, row := range slices.Backward(rows) {
-		names = append(names, short[row.ID])
+	for _, id := range known {
+		names = append(names, short[id])
 	}
 	return names
 }

@@ -23,6 +23,6 @@ func (a *app) openLocal(c *configs.Cluster) (backends.Backend, error) {
 	}
 	return local.New(local.Options{
 		Config: section, Dir: filepath.Join(a.stateDir(), "local"), Launcher: launcher,
-		GPUs: local.CountGPUs, User: strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid()), Environ: a.Environ,
+		GPUs: local.CountGPUs, Host: a.Host, User: strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid()), Environ: a.Environ,
 	})
 }

@@ -120,7 +120,7 @@ func (a *app) follow(ctx context.Context, rec runs.Record, stream logsync.Stream
 		out = io.Discard
 	}
 	watch := &watcher{app: a, rec: rec}
-	_, err = logsync.Follow(ctx, store, runs.Prefix(rec.ID), stream, from, out, logsync.FollowOptions{
+	_, err = logsync.Follow(ctx, store, jobspec.RunFolder(rec.ID), stream, from, out, logsync.FollowOptions{
 		Poll:  a.pollEvery(rec),
 		Ended: func() (int64, bool) { return watch.ended(ctx, stream) },
 		Notify: func(err error) {

@@ -128,7 +128,7 @@ func (a *app) queryRuns(c *ucli.Context) error {
 		rows = append(rows, runs.Row{Record: rec})
 	}
 	if c.Bool("follow") {
-		return a.followToEnd(c.Context, rows)
+		return a.followToEnd(c, rows)
 	}
 	for i, row := range rows {
 		rows[i] = a.refreshed(c.Context, row)
@@ -162,23 +162,26 @@ func (a *app) refreshed(ctx context.Context, row runs.Row) runs.Row {
 	fresh, err := service.Refresh(limited, []runs.Record{row.Record})
 	if err != nil {
 		a.warn("%v", err)
-		row.Stale = a.Now().Sub(row.Revision.At)
+		row.Stale = a.Now().Sub(service.LastSeen(row.Record))
 	}
 	row.Record = fresh[0]
 	return row
 }
 
 // followToEnd shows rank 0 of each run until it ends, then the run.
-func (a *app) followToEnd(ctx context.Context, rows []runs.Row) error {
+func (a *app) followToEnd(c *ucli.Context, rows []runs.Row) error {
+	ctx := c.Context
 	var result error
 	for i, row := range rows {
-		ended, err := a.follow(ctx, row.Record, rankStream(0), tailLines)
+		ended, err := a.follow(ctx, row.Record, rankStream(0), c.Int("tail"))
 		if err != nil {
 			return err
 		}
 		rows[i].Record = ended
-		if err := a.pull(ctx, ended); err != nil {
-			a.warn("%v", err)
+		if !c.Bool("no-logs") {
+			if err := a.pull(ctx, ended); err != nil {
+				a.warn("%v", err)
+			}
 		}
 		if !a.json() {
 			if err := a.showRun(rows[i], 0); err != nil {
@@ -217,7 +220,7 @@ func (a *app) pull(ctx context.Context, rec runs.Record) error {
 	if err != nil {
 		return err
 	}
-	if _, err := logsync.Pull(ctx, store, runs.Prefix(rec.ID), dir, nil); err != nil {
+	if _, err := logsync.Pull(ctx, store, jobspec.RunFolder(rec.ID), dir, nil); err != nil {
 		return fmt.Errorf("pull logs of run %s: %w", rec.ID, err)
 	}
 	return nil

@@ -20,25 +20,33 @@ run once the new one is accepted. -n, --nodes, --procs-per-node and --init overr
 			if c.NArg() == 0 {
 				return usagef("resubmit needs a run id")
 			}
-			for _, word := range c.Args().Slice() {
-				if err := a.resubmit(c, word); err != nil {
-					return err
-				}
-			}
-			return nil
+			return a.resubmitAll(c)
 		},
 	}
 }
 
-func (a *app) resubmit(c *ucli.Context, word string) error {
+func (a *app) resubmitAll(c *ucli.Context) error {
 	service, err := a.runsService()
 	if err != nil {
 		return err
 	}
-	old, err := service.FindToAct(c.Context, word)
-	if err != nil {
-		return err
+	var recs []runs.Record
+	for _, word := range c.Args().Slice() { // all are looked up before the first is repeated
+		rec, err := service.FindToAct(c.Context, word)
+		if err != nil {
+			return err
+		}
+		recs = append(recs, rec)
 	}
+	for _, rec := range recs {
+		if err := a.resubmit(c, rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) resubmit(c *ucli.Context, old runs.Record) error {
 	section, err := a.sectionFor(old)
 	if err != nil {
 		return err

@@ -68,6 +68,9 @@ func (a *app) ssh(c *ucli.Context) (int, error) {
 		}
 		return 0, fmt.Errorf("run %s is over (%s)%s", row.ID.Suffix(), row.State(), where)
 	}
+	if row.Revision.Handle == "" {
+		return 0, fmt.Errorf("run %s has not reached its cluster yet", row.ID.Suffix())
+	}
 	// Ctrl-C is for what runs there: it reaches it through the terminal, and must not end qj.
 	swallowed := make(chan os.Signal, 1)
 	signal.Notify(swallowed, os.Interrupt)

@@ -3,6 +3,7 @@ package jobspec
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -79,6 +80,15 @@ type Report struct {
 	At      time.Time `json:"at"`
 	Address string    `json:"address,omitempty"` // node 0: where the others find its coordinator
 	Status  Status    `json:"status"`
+}
+
+// ParseReport reads a Report that a node left in the store.
+func ParseReport(body []byte) (Report, error) {
+	var r Report
+	if err := json.Unmarshal(body, &r); err != nil {
+		return Report{}, fmt.Errorf("parse a node's report: %w", err)
+	}
+	return r, CheckFormat("a node's report", r.Format)
 }
 
 // The files of a run that launcher and backend both know. The boot folder is private to the user (0700)

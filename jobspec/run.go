@@ -1,6 +1,9 @@
 package jobspec
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Run is one submission of a Job, as it was submitted. It is written once and never changes; what
 // happens to it later are Revisions.
@@ -15,6 +18,14 @@ type Run struct {
 	Job       Job       `json:"job"`
 	Replaces  RunID     `json:"replaces,omitempty"` // set by resubmit
 	Version   string    `json:"version,omitempty"`  // of the qj that submitted it
+}
+
+// RunFolder is where all objects of a run lie in its store.
+func RunFolder(id RunID) string { return "runs/" + string(id) }
+
+// ReportKey is where a node's Report lies in the store.
+func ReportKey(id RunID, node int) string {
+	return fmt.Sprintf("%s/nodes/%d.json", RunFolder(id), node)
 }
 
 // Handle is a scheduler's own name for a job, opaque to all but its backend.

@@ -105,7 +105,6 @@ func (c *coordinator) serve(conn net.Conn) {
 		c.log("refuse node %d from %s: there is one, or the run is over", hello.Node, hello.Host)
 		return
 	}
-	_ = w.send(message{Kind: kindWelcome}) // a lost connection is noticed below
 	c.serving.Go(func() { w.beat(c.done) })
 	select {
 	case <-c.stop: // it failed before this node came
@@ -129,6 +128,7 @@ func (c *coordinator) admit(node int, m *member) bool {
 		return false
 	}
 	c.members[node] = m
+	_ = m.wire.send(message{Kind: kindWelcome}) // first of all, so under mu; a lost connection is noticed by its reader
 	c.announce()
 	return true
 }
@@ -230,7 +230,7 @@ func (c *coordinator) ready(ctx context.Context, devices []string) (agreed, erro
 	case unharmed.Err() != nil:
 		return agreed{}, errElsewhere
 	case missing != nil:
-		return agreed{}, &nodesMissing{fmt.Sprintf("waited %s for node %s of %d", c.limit, list(missing), c.layout.Nodes)}
+		return agreed{}, &nodesMissing{fmt.Sprintf("waited %s for node %s of %d", c.limit, c.describe(missing), c.layout.Nodes)}
 	}
 	a, err := agree(c.layout, c.master, devices, 0)
 	if err != nil {
@@ -259,10 +259,16 @@ func (c *coordinator) untilFailure(ctx context.Context) (context.Context, contex
 	return ctx, cancel
 }
 
-func list(nodes []int) string {
+// describe names nodes that were waited for, and tells who came but did not get ready.
+func (c *coordinator) describe(nodes []int) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	words := make([]string, len(nodes))
 	for i, n := range nodes {
 		words[i] = strconv.Itoa(n)
+		if m := c.members[n]; m != nil {
+			words[i] += " (" + m.host + ", which is not set up)"
+		}
 	}
 	return strings.Join(words, ", ")
 }
@@ -289,16 +295,15 @@ func (c *coordinator) settle(ctx context.Context, own *jobspec.Status) jobspec.S
 	const slack = 10 * time.Second
 	c.await(ctx, c.grace+slack, settled)
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.decided = true
 	verdict := completed()
 	if c.first != nil {
 		verdict = *c.first
 	}
-	for _, m := range c.members {
-		if !m.lost {
-			_ = m.wire.send(message{Kind: kindVerdict, Status: &verdict}) // a lost connection is noticed by its reader
-		}
+	members := maps.Clone(c.members)
+	c.mu.Unlock()
+	for _, m := range members {
+		_ = m.wire.send(message{Kind: kindVerdict, Status: &verdict}) // a lost connection is noticed by its reader
 	}
 	return verdict
 }

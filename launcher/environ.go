@@ -41,6 +41,7 @@ func environ(inherited []string, launch jobspec.Launch, private jobspec.Private,
 	defaults(env, launch, at.layout)
 	maps.Copy(env, rankVariables(launch, at, a))
 	if a.devices != nil {
+		env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID" // the order of nvidia-smi; CUDA's own puts the fastest first
 		env["CUDA_VISIBLE_DEVICES"] = strings.Join(a.devices, ",")
 	}
 	maps.Copy(env, launch.Job.Env)

@@ -256,7 +256,7 @@ func TestFinalReportOfABrokenStore(t *testing.T) {
 			}
 			store.failing.Store(fault == "fails")
 			work := t.TempDir()
-			reporter := newReporter(store, Options{Work: work}, someLaunch)
+			reporter := newReporter(store, facts{Work: work}, someLaunch)
 			if err := reporter.state(jobspec.Running, jobspec.Reason{}); err != nil {
 				t.Fatal(err)
 			}
@@ -278,7 +278,7 @@ func TestFinalReportOfABrokenStore(t *testing.T) {
 func TestFinalReportWaitsForTheStore(t *testing.T) {
 	store := &gateStore{Store: newRun(t).store, refused: make(chan struct{}, 1)}
 	store.failing.Store(true)
-	reporter := newReporter(store, Options{Work: t.TempDir()}, someLaunch)
+	reporter := newReporter(store, facts{Work: t.TempDir()}, someLaunch)
 	ended := make(chan error, 1)
 	go func() { ended <- reporter.final(t.Context(), jobspec.Status{State: jobspec.Completed}) }()
 	within(t, "a put that fails", store.refused)

@@ -4,67 +4,51 @@ package launcher
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
+
+	"qj/gpu"
 )
 
 // nvidia-smi can take seconds when the driver is not loaded; longer means that the driver hangs.
 const nvidiaTimeout = 20 * time.Second
 
-// machineGPUs lists the GPUs of this machine as slots, in the order of their indices. Those that a process
-// works on which is not one of ours are busy. visible is the CUDA_VISIBLE_DEVICES that the launcher
-// inherited: whoever set it means that the other GPUs are not to be touched.
-func machineGPUs(ctx context.Context, kids *children, visible string) ([]slot, error) {
+// machineGPUs lists the GPUs that this machine leaves us, as slots. Those that a process works on which is
+// not one of ours are busy.
+func machineGPUs(ctx context.Context, kids *children, environ []string) ([]slot, error) {
 	ctx, cancel := context.WithTimeout(ctx, nvidiaTimeout)
 	defer cancel()
-	gpus, err := kids.output(ctx, "nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader")
+	listed, err := kids.output(ctx, gpu.ListCommand()...)
 	if err != nil {
 		return nil, fmt.Errorf("list GPUs: %w", err)
 	}
-	apps, err := kids.output(ctx, "nvidia-smi", "--query-compute-apps=gpu_uuid,pid", "--format=csv,noheader")
+	used, err := kids.output(ctx, gpu.UseCommand()...)
 	if err != nil {
 		return nil, fmt.Errorf("list GPU processes: %w", err)
 	}
-	return gpuSlots(gpus, apps, visible)
+	return gpuSlots(listed, used, environ)
 }
 
-func gpuSlots(gpus, apps []byte, visible string) ([]slot, error) {
-	list, err := parseCSV(gpus)
+func gpuSlots(listed, used []byte, environ []string) ([]slot, error) {
+	list, err := gpu.ParseList(listed)
 	if err != nil {
-		return nil, fmt.Errorf("list GPUs: %w", err)
+		return nil, err
 	}
-	used, err := parseCSV(apps)
+	use, err := gpu.ParseUse(used)
 	if err != nil {
-		return nil, fmt.Errorf("list GPU processes: %w", err)
+		return nil, err
 	}
-	allowed := strings.FieldsFunc(visible, func(r rune) bool { return r == ',' || r == ' ' })
 	var slots []slot
-	for _, gpu := range list {
-		index, uuid := gpu[0], gpu[1]
-		if visible != "" && !slices.Contains(allowed, index) && !slices.Contains(allowed, uuid) {
-			continue
-		}
-		s := slot{name: "gpu-" + index, id: index}
-		for _, app := range used {
-			if app[0] == uuid {
-				s.busy = "process " + app[1] + " (no run of qj)"
-			}
+	for _, g := range gpu.Visible(list, environ) {
+		s := slot{name: "gpu-" + g.Index, id: g.Index}
+		if pid := use[g.UUID]; pid != "" {
+			s.busy = "process " + pid + " (no run of qj)"
 		}
 		slots = append(slots, s)
 	}
 	return slots, nil
-}
-
-// parseCSV reads rows of two fields, as the queries above give them.
-func parseCSV(b []byte) ([][]string, error) {
-	r := csv.NewReader(strings.NewReader(string(b)))
-	r.FieldsPerRecord = 2
-	r.TrimLeadingSpace = true
-	return r.ReadAll()
 }
 
 // output runs a short program to its end and returns what it printed.

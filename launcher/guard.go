@@ -20,7 +20,9 @@ import (
 )
 
 // runGuard starts the lead, waits for it, and takes over if it is killed.
-func runGuard(o Options) (int, error) {
+func runGuard(o facts) (int, error) {
+	signals := make(chan os.Signal, 8) // before all else: who is told to stop while it starts has to hear it
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if err := os.MkdirAll(o.Work, 0o700); err != nil {
 		return exitSetup, fmt.Errorf("make work folder: %w", err)
 	}
@@ -48,14 +50,13 @@ func runGuard(o Options) (int, error) {
 	if err != nil {
 		return exitSetup, err
 	}
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	pid, ended, err := startLead(o, kids, theirs, lock)
 	theirs.Close()
 	if err != nil {
 		return exitSetup, fmt.Errorf("start launcher: %w", err)
 	}
-	if err := noteProcesses(o.Work, pid); err != nil {
+	lead, err := noteProcesses(o.Work, pid)
+	if err != nil {
 		return exitSetup, err
 	}
 	asked := false
@@ -63,7 +64,9 @@ func runGuard(o Options) (int, error) {
 		select {
 		case <-signals: // a person or the platform wants the node to end: the lead knows how
 			asked = true
-			_ = syscall.Kill(pid, syscall.SIGTERM) // gone already is fine
+			if err := lead.Signal(syscall.SIGTERM); err != nil {
+				fmt.Fprintf(os.Stderr, "qj-node: %v\n", err)
+			}
 		case e := <-ended:
 			if n.report.resume() {
 				return e.code(), nil
@@ -98,12 +101,12 @@ const (
 )
 
 // startLead starts this program again as the lead.
-func startLead(o Options, kids *children, socket, lock *os.File) (int, <-chan exit, error) {
+func startLead(o facts, kids *children, socket, lock *os.File) (int, <-chan exit, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, nil, err
 	}
-	argv := slices.Concat(o.program, []string{"lead"}, Args(o))
+	argv := slices.Concat(o.program, []string{"lead"}, arguments(o))
 	return kids.start(argv, self, &os.ProcAttr{
 		Env:   os.Environ(),
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, fdSocket: socket, fdLock: lock},
@@ -112,16 +115,16 @@ func startLead(o Options, kids *children, socket, lock *os.File) (int, <-chan ex
 }
 
 // noteProcesses writes down who runs the node, for the backend's liveness check and signals.
-func noteProcesses(work string, lead int) error {
+func noteProcesses(work string, pid int) (lead process.ID, err error) {
 	var pair process.Pair
-	var err error
 	if pair.Guard, err = process.Self(); err != nil {
-		return err
+		return lead, err
 	}
-	if pair.Lead, err = process.Of(lead); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	if lead, err = process.Of(pid); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return lead, err
 	}
-	return statefile.WriteJSON(filepath.Join(work, jobspec.ProcessesFile), pair)
+	pair.Lead = lead
+	return lead, statefile.WriteJSON(filepath.Join(work, jobspec.ProcessesFile), pair)
 }
 
 // takeOver ends the node in place of the lead: nothing that it started may live on, nothing that ranks
@@ -180,9 +183,9 @@ func (n *node) end(ctx context.Context, status jobspec.Status, leave leaver) job
 	status.Streams, status.LogsComplete = leave(ctx, lengths, complete)
 	last := n.report.newest().Status
 	status.Started, status.Folder = last.Started, last.Folder
-	os.Remove(filepath.Join(n.options.Work, jobspec.ShellFile))
-	if n.options.Node == 0 { // the last to need it; where the platform owns the file, it stays
-		os.Remove(filepath.Join(n.options.Boot, jobspec.PrivateFile))
+	os.Remove(filepath.Join(n.facts.Work, jobspec.ShellFile))
+	if n.facts.Node == 0 { // the last to need it; where the platform owns the file, it stays
+		os.Remove(filepath.Join(n.facts.Boot, jobspec.PrivateFile))
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportLimit)
 	defer cancel()

@@ -146,8 +146,8 @@ type testNode struct {
 func (r *run) startNode(node int) *testNode {
 	r.t.Helper()
 	n := &testNode{run: r, node: node, stderr: filepath.Join(r.dir, fmt.Sprintf("stderr-%d", len(r.nodes))), ended: make(chan struct{})}
-	options := Options{Boot: r.boot(), Work: r.work(node), Node: node, Master: "127.0.0.1"}
-	n.guard = exec.Command(os.Args[0], append([]string{"qj-node", "run"}, Args(options)...)...)
+	options := facts{Boot: r.boot(), Work: r.work(node), Node: node, Master: "127.0.0.1"}
+	n.guard = exec.Command(os.Args[0], append([]string{"qj-node", "run"}, arguments(options)...)...)
 	stderr, err := os.Create(n.stderr)
 	if err != nil {
 		r.t.Fatal(err)

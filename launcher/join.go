@@ -5,7 +5,6 @@ package launcher
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,8 +23,8 @@ func (l *lead) meet(ctx context.Context) error {
 	switch {
 	case layout.Nodes == 1:
 		return nil
-	case l.options.Node == 0:
-		c, err := coordinate(layout, l.options.Master, l.private.Key, limit, grace, l.logf)
+	case l.facts.Node == 0:
+		c, err := coordinate(layout, l.facts.Master, l.private.Key, limit, grace, l.logf)
 		if err != nil {
 			return err
 		}
@@ -100,16 +99,16 @@ func dial(ctx context.Context, n *node, config *tls.Config, address string) (*jo
 // announced reads where node 0 listens from its report in the store.
 func announced(ctx context.Context, n *node) (string, error) {
 	const maxReport = 1 << 20
-	body, err := blob.ReadAll(ctx, n.store, runPrefix(n.launch.Run)+"/nodes/0.json", maxReport)
+	body, err := blob.ReadAll(ctx, n.store, jobspec.ReportKey(n.launch.Run, 0), maxReport)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", errors.New("node 0 has not reported yet")
 	}
 	if err != nil {
 		return "", err
 	}
-	var report jobspec.Report
-	if err := json.Unmarshal(body, &report); err != nil {
-		return "", fmt.Errorf("parse report of node 0: %w", err)
+	report, err := jobspec.ParseReport(body)
+	if err != nil {
+		return "", err
 	}
 	if report.Status.State.Ended() {
 		return "", &runOver{report.Status}
@@ -131,12 +130,16 @@ func newJoined(conn net.Conn, n *node) (*joined, error) {
 		wire: newWire(conn), start: make(chan message, 1), end: make(chan message, 1),
 		stop: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}),
 	}
-	hello := message{Kind: kindHello, Node: n.options.Node, Host: n.report.newest().Host}
+	hello := message{Kind: kindHello, Node: n.facts.Node, Host: n.report.newest().Host}
 	if err := j.wire.send(hello); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("join node 0: %w", err)
 	}
-	if m, err := j.wire.receive(); err != nil || m.Kind != kindWelcome {
+	m, err := j.wire.receive()
+	if err == nil && m.Kind != kindWelcome {
+		err = fmt.Errorf("it answered %q", m.Kind)
+	}
+	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("join node 0: not admitted: %w", err)
 	}

@@ -27,8 +27,8 @@ import (
 	"qj/statefile"
 )
 
-// Options are the facts that a node gets from its cluster.
-type Options struct {
+// facts are what a node gets from its cluster.
+type facts struct {
 	Boot   string // folder with the Launch and the Private
 	Work   string // folder of this node alone
 	Node   int    // which node this is, from 0
@@ -56,7 +56,7 @@ func Main(program, args []string, stderr io.Writer) int {
 	if len(args) > 0 {
 		verb, args = args[0], args[1:]
 	}
-	o := Options{program: program}
+	o := facts{program: program}
 	flags := flag.NewFlagSet("qj-node", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() { fmt.Fprint(stderr, usage) }
@@ -84,14 +84,14 @@ func Main(program, args []string, stderr io.Writer) int {
 	return code
 }
 
-// Args is the command line, after the verb, that gives a node the facts of o.
-func Args(o Options) []string {
+// arguments are the command line, after the verb, that gives a node the facts of o.
+func arguments(o facts) []string {
 	return []string{"--boot", o.Boot, "--work", o.Work, "--node", fmt.Sprint(o.Node), "--master", o.Master}
 }
 
 // node is what both processes of a node know.
 type node struct {
-	options Options
+	facts   facts
 	launch  jobspec.Launch
 	private jobspec.Private
 	store   blob.Store
@@ -99,8 +99,8 @@ type node struct {
 	streams *streams
 }
 
-func load(o Options) (*node, error) {
-	n := &node{options: o}
+func load(o facts) (*node, error) {
+	n := &node{facts: o}
 	if err := statefile.ReadJSON(filepath.Join(o.Boot, jobspec.LaunchFile), &n.launch); err != nil {
 		return nil, fmt.Errorf("read launch plan: %w", err)
 	}
@@ -127,7 +127,7 @@ func load(o Options) (*node, error) {
 	// Long patience: what a node has to say matters more than when it is said.
 	n.store = blob.Retry(plain, blob.Policy{Tries: 8, First: 200 * time.Millisecond, Max: 20 * time.Second})
 	n.report = newReporter(n.store, o, n.launch)
-	n.streams = &streams{dir: filepath.Join(o.Work, "streams"), store: plain, run: runPrefix(n.launch.Run)}
+	n.streams = &streams{dir: filepath.Join(o.Work, "streams"), store: plain, run: jobspec.RunFolder(n.launch.Run)}
 	return n, nil
 }
 
@@ -147,7 +147,7 @@ func openStore(ref jobspec.StoreRef) (blob.Store, error) {
 
 // launcherStream is where the launcher's own messages go.
 func (n *node) launcherStream() logsync.Stream {
-	return logsync.Stream{Name: fmt.Sprintf("launcher-%d", n.options.Node)}
+	return logsync.Stream{Name: fmt.Sprintf("launcher-%d", n.facts.Node)}
 }
 
 // exitCode is the code with which the launcher ends, for a final status.

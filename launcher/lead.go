@@ -34,7 +34,7 @@ var (
 	errElsewhere  = errors.New("another node failed first") // nothing of this node's own to tell
 )
 
-func runLead(o Options) (int, error) {
+func runLead(o facts) (int, error) {
 	// Ranks are killed by the kernel when the thread that started them ends: that must be with the process.
 	runtime.LockOSThread()
 	l, err := newLead(o)
@@ -64,7 +64,7 @@ func runLead(o Options) (int, error) {
 	return exitCode(status), nil
 }
 
-func newLead(o Options) (*lead, error) {
+func newLead(o facts) (*lead, error) {
 	n, err := load(o)
 	if err != nil {
 		return nil, err
@@ -96,16 +96,19 @@ func (l *lead) run(ctx context.Context) jobspec.Status {
 		l.logf("%s", own.Reason.Text)
 	}
 	patience := context.WithoutCancel(ctx)
+	// While this node waits for others it can still be told to stop: then it tells them.
+	heard := context.AfterFunc(ctx, func() { l.peers.failed(*l.failure(context.Cause(ctx))) })
 	verdict := l.peers.settle(patience, own)
+	heard()
 	if verdict.Ended.IsZero() {
 		verdict.Ended = time.Now().UTC()
 	}
 	l.evidence(&verdict)
 	l.hold(ctx, verdict)
 	l.tell(l.report.state(jobspec.Finishing, verdict.Reason))
-	ctx, cancel := context.WithTimeout(patience, drainLimit)
+	draining, cancel := context.WithTimeout(patience, drainLimit)
 	defer cancel()
-	return l.end(ctx, verdict, l.peers.leave)
+	return l.end(draining, verdict, l.peers.leave)
 }
 
 // work does everything up to the end of this node's ranks. A status is the failure of a rank, an error
@@ -133,6 +136,9 @@ func (l *lead) work(ctx context.Context) (*jobspec.Status, error) {
 		l.tell(l.report.state(jobspec.Running, jobspec.Reason{}))
 		failed = l.watchRanks(ctx, ranks)
 	} else {
+		if failed != nil {
+			l.peers.failed(*failed) // before the grace period of this node's other ranks
+		}
 		<-l.sweep()
 	}
 	l.drainRanks(ranks)
@@ -149,7 +155,7 @@ func (l *lead) work(ctx context.Context) (*jobspec.Status, error) {
 // lives. It returns the GPUs among them.
 func (l *lead) queue(ctx context.Context) (gpus []string, err error) {
 	s := l.launch.Slots
-	if s == nil || l.options.Node != 0 {
+	if s == nil || l.facts.Node != 0 {
 		return nil, nil
 	}
 	waiting := func(text string) {
@@ -179,7 +185,7 @@ func (l *lead) gpuLister() func(context.Context) ([]slot, error) {
 		if time.Since(asked) < every {
 			return slots, nil
 		}
-		slots, err = machineGPUs(ctx, l.kids, os.Getenv("CUDA_VISIBLE_DEVICES"))
+		slots, err = machineGPUs(ctx, l.kids, l.inherited)
 		asked = time.Now()
 		return slots, err
 	}
@@ -203,7 +209,7 @@ func (l *lead) failure(err error) *jobspec.Status {
 		code = jobspec.ReasonNodesMissing
 	}
 	status.Reason = jobspec.Reason{Code: code, Text: err.Error()}
-	status.Exit = &jobspec.Exit{Node: l.options.Node}
+	status.Exit = &jobspec.Exit{Node: l.facts.Node}
 	return status
 }
 

@@ -36,7 +36,7 @@ func (l *lead) startRanks(ctx context.Context, a agreed, dir string) ([]*rank, *
 	defer null.Close()
 	var started []*rank
 	for local := range l.launch.Job.Layout.ProcsPerNode {
-		at := place{node: l.options.Node, local: local, layout: l.launch.Job.Layout}
+		at := place{node: l.facts.Node, local: local, layout: l.launch.Job.Layout}
 		env := environ(l.inherited, l.launch, l.private, at, a)
 		if local == 0 {
 			if err := l.noteShell(dir, env); err != nil {
@@ -70,6 +70,7 @@ func (l *lead) startRank(ctx context.Context, at place, null *os.File, dir strin
 	}
 	defer write.Close()
 	widen(read)
+	l.guard.keep(out.id, read) // before there is anything to lose
 	_, ended, err := l.kids.start(command, path, &os.ProcAttr{
 		Dir: dir, Env: env, Files: []*os.File{null, write, write}, Sys: childAttr(),
 	})
@@ -78,7 +79,6 @@ func (l *lead) startRank(ctx context.Context, at place, null *os.File, dir strin
 		return nil, l.cannotStart(at, out, err), nil
 	}
 	r := &rank{place: at, out: out, pipe: read, ended: ended, copied: make(chan struct{})}
-	l.guard.keep(out.id, read)
 	go func() {
 		defer close(r.copied)
 		out.copyFrom(read, l.tell)
@@ -127,14 +127,16 @@ func (l *lead) watchRanks(ctx context.Context, ranks []*rank) *jobspec.Status {
 		go func() { ends <- rankEnd{r, <-r.ended} }()
 	}
 	var first *jobspec.Status
-	var swept <-chan struct{}
+	var swept, over <-chan struct{} // over is swept until it has been heard
 	var stopped time.Time
 	stop := func() {
 		if swept == nil {
 			stopped, swept = time.Now(), l.sweep()
+			over = swept
 		}
 	}
 	trouble, canceled := l.peers.trouble(), ctx.Done()
+	var giveUp <-chan time.Time
 	for left := len(ranks); left > 0; {
 		select {
 		case end := <-ends:
@@ -152,6 +154,11 @@ func (l *lead) watchRanks(ctx context.Context, ranks []*rank) *jobspec.Status {
 		case <-canceled:
 			canceled = nil
 			stop()
+		case <-over:
+			over, giveUp = nil, time.After(time.Second) // the ends of those that were killed last
+		case <-giveUp:
+			l.logf("%d ranks cannot be killed; the run ends without them", left)
+			return first
 		}
 	}
 	stop() // what ranks left behind
@@ -220,7 +227,7 @@ func (l *lead) drainRanks(ranks []*rank) {
 
 // evidence adds the blamed rank's last lines, once they are all there.
 func (l *lead) evidence(status *jobspec.Status) {
-	if status.State != jobspec.Failed || status.Exit == nil || status.Exit.Code == nil || status.Exit.Lines != nil || status.Exit.Node != l.options.Node {
+	if status.State != jobspec.Failed || status.Exit == nil || status.Exit.Code == nil || status.Exit.Lines != nil || status.Exit.Node != l.facts.Node {
 		return
 	}
 	status.Exit.Lines = l.streams.lastLines(logsync.Stream{Name: fmt.Sprintf("rank-%d", status.Exit.Rank)}, blamedLines)

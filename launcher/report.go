@@ -33,11 +33,11 @@ type reporter struct {
 	stop context.CancelFunc
 }
 
-func newReporter(store blob.Store, o Options, launch jobspec.Launch) *reporter {
+func newReporter(store blob.Store, o facts, launch jobspec.Launch) *reporter {
 	host, _ := os.Hostname() // an unknown host name is shown as none
 	r := &reporter{
 		store: store,
-		key:   fmt.Sprintf("%s/nodes/%d.json", runPrefix(launch.Run), o.Node),
+		key:   jobspec.ReportKey(launch.Run, o.Node),
 		path:  filepath.Join(o.Work, jobspec.ReportFile),
 		last:  jobspec.Report{Format: jobspec.Format, Run: launch.Run, Node: o.Node, Host: host},
 		news:  make(chan struct{}, 1),
@@ -48,9 +48,6 @@ func newReporter(store blob.Store, o Options, launch jobspec.Launch) *reporter {
 	go r.publish(ctx)
 	return r
 }
-
-// runPrefix is the folder of a run in the store.
-func runPrefix(id jobspec.RunID) string { return "runs/" + string(id) }
 
 func (r *reporter) publish(ctx context.Context) {
 	for {

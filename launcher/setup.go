@@ -18,7 +18,7 @@ import (
 // setUp brings the code to the node and returns the folder where ranks start. It is done once per node:
 // what is complete already is left as it is.
 func (l *lead) setUp(ctx context.Context) (string, error) {
-	code := filepath.Join(l.options.Work, "code")
+	code := filepath.Join(l.facts.Work, "code")
 	if err := snapshot.Unpack(ctx, l.store, l.launch.Job.Code.Snapshot, l.launch.Job.Code.Manifest, code); err != nil {
 		return "", err
 	}
@@ -58,5 +58,5 @@ func link(m jobspec.Mount, code string) error {
 
 // noteShell writes down how rank 0 of the node is started, for `qj ssh`.
 func (l *lead) noteShell(dir string, env []string) error {
-	return statefile.WriteJSON(filepath.Join(l.options.Work, jobspec.ShellFile), jobspec.ShellPlace{Dir: dir, Env: env})
+	return statefile.WriteJSON(filepath.Join(l.facts.Work, jobspec.ShellFile), jobspec.ShellPlace{Dir: dir, Env: env})
 }

@@ -17,7 +17,7 @@ import (
 
 // runShell becomes the command, or an interactive shell, in the folder and environment of the node's
 // rank 0. It returns only if that fails, with the code that ssh gives for a failure of its own.
-func runShell(o Options, command []string) (int, error) {
+func runShell(o facts, command []string) (int, error) {
 	const failed = 255
 	var place jobspec.ShellPlace
 	err := statefile.ReadJSON(filepath.Join(o.Work, jobspec.ShellFile), &place)

@@ -265,7 +265,9 @@ func TestRanksGetTheGPUsTheyHold(t *testing.T) {
 			r.launch.Job.Layout = jobspec.Layout{NumGPU: 2, Nodes: 1, ProcsPerNode: 2, GPUsPerNode: 2}
 			r.launch.Slots = &jobspec.Slots{Dir: t.TempDir(), Ticket: "1", Need: 2, GPUs: true}
 			fakeNvidia(t, r, fourGPUs, test.apps)
-			r.environ = append(r.environ, "CUDA_VISIBLE_DEVICES="+test.visible)
+			if test.visible != "" {
+				r.environ = append(r.environ, "CUDA_VISIBLE_DEVICES="+test.visible)
+			}
 			n := r.start()
 			if code := n.wait(); code != 0 {
 				t.Errorf("exit code %d", code)

@@ -17,6 +17,7 @@ import (
 
 // ID names one process of one boot of one machine.
 type ID struct {
+	Host  string `json:"host"` // a folder with such names may be shared by machines
 	PID   int    `json:"pid"`
 	Boot  string `json:"boot"`  // the kernel's boot id
 	Start uint64 `json:"start"` // clock ticks since boot
@@ -41,13 +42,24 @@ func Of(pid int) (ID, error) {
 	if err != nil {
 		return ID{}, fmt.Errorf("look up process %d: %w", pid, err)
 	}
-	return ID{PID: pid, Boot: boot, Start: stat.start}, nil
+	host, err := os.Hostname()
+	if err != nil {
+		return ID{}, fmt.Errorf("look up process %d: %w", pid, err)
+	}
+	return ID{Host: host, PID: pid, Boot: boot, Start: stat.start}, nil
+}
+
+// Here says whether the process is, or was, one of this machine. Of another machine's nothing else can be
+// told from here.
+func (id ID) Here() bool {
+	host, err := os.Hostname()
+	return err == nil && host == id.Host
 }
 
 // Alive says whether this very process still runs; a zombie does not.
 func (id ID) Alive() bool {
 	boot, err := bootID()
-	if err != nil || boot != id.Boot || id.PID <= 0 {
+	if err != nil || boot != id.Boot || id.PID <= 0 || !id.Here() {
 		return false
 	}
 	stat, err := readStat(id.PID)
@@ -106,6 +118,7 @@ func End(ctx context.Context, grace time.Duration, find func() []int) []int {
 	var killedAt time.Time
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
+	done := ctx.Done()
 	for {
 		left := find()
 		if len(left) == 0 || !killedAt.IsZero() && time.Since(killedAt) > giveUp {
@@ -125,7 +138,8 @@ func End(ctx context.Context, grace time.Duration, find func() []int) []int {
 		case <-tick.C:
 			continue
 		case <-kill.C:
-		case <-ctx.Done():
+		case <-done:
+			done = nil // it stays closed, and the looks are to stay apart
 		}
 		if killedAt.IsZero() {
 			killedAt = time.Now()

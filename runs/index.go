@@ -15,7 +15,8 @@ type Index struct {
 	Dir string
 }
 
-// entry is a remembered record. A run that ended for good never changes again.
+// entry is a remembered record. The state of a run that ended for good never changes again;
+// what replaced it later may be news to another machine.
 type entry struct {
 	Format int       `json:"format"`
 	Seen   time.Time `json:"seen"`

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"slices"
 	"time"
+
+	"qj/jobspec"
 )
 
 // Row is a run in a table.
@@ -54,6 +56,18 @@ func (s *Service) List(ctx context.Context, limit int, keep func(Record) bool) (
 	return rows, total, cmp.Or(err, ctx.Err())
 }
 
+// Known lists the ids of my n newest runs, newest first. It asks stores, no cluster.
+func (s *Service) Known(ctx context.Context, n int) ([]jobspec.RunID, error) {
+	all, err := s.ids(ctx, "")
+	var mine []jobspec.RunID
+	for _, f := range slices.Backward(all) {
+		if f.id.User() == s.User && len(mine) < n {
+			mine = append(mine, f.id)
+		}
+	}
+	return mine, err
+}
+
 // rows loads and refreshes a batch.
 func (s *Service) rows(ctx context.Context, batch []found, patience time.Duration) ([]Row, error) {
 	var recs []Record
@@ -76,14 +90,14 @@ func (s *Service) rows(ctx context.Context, batch []found, patience time.Duratio
 	for i, rec := range fresh {
 		rows[i].Record = rec
 		if !asked[i] {
-			rows[i].Stale = s.Now().Sub(s.lastSeen(rec))
+			rows[i].Stale = s.Now().Sub(s.LastSeen(rec))
 		}
 	}
 	return rows, errors.Join(bad, err)
 }
 
-// lastSeen is when somebody last knew for sure where a run stands.
-func (s *Service) lastSeen(rec Record) time.Time {
+// LastSeen is when somebody last knew for sure where a run stands.
+func (s *Service) LastSeen(rec Record) time.Time {
 	_, seen, _ := s.Index.get(rec.ID)
 	for _, at := range []time.Time{rec.Submitted, rec.Revision.At} {
 		if at.After(seen) {

@@ -114,7 +114,8 @@ func (s *Service) observe(ctx context.Context, c Cluster, rec Record, h jobspec.
 	abort := rec.Revision.Abort
 	unheard := abort != nil && !status.State.Ended() && s.Now().Sub(abort.At) > askAgain
 	var tidied error
-	if unheard || status.Reason.Code == jobspec.ReasonLauncherDied { // which may have left something
+	died := status.Reason.Code == jobspec.ReasonLauncherDied || status.Reason.Code == jobspec.ReasonRebooted
+	if unheard || status.State.Ended() && died { // which may have left something
 		tidied = c.Backend.Cancel(ctx, h)
 	}
 	tidied = errors.Join(tidied, s.finishReplacement(ctx, rec))
@@ -153,13 +154,13 @@ func (s *Service) note(ctx context.Context, rec Record, h jobspec.Handle, status
 
 // complete adds what the launcher itself reported about the end, where the scheduler knows less.
 func (s *Service) complete(ctx context.Context, rec Record, status *jobspec.Status) {
-	body, err := blob.ReadAll(ctx, s.Stores[rec.Store], Prefix(rec.ID)+"/nodes/0.json", maxRecord)
+	body, err := blob.ReadAll(ctx, s.Stores[rec.Store], jobspec.ReportKey(rec.ID, 0), maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return // it never came so far
 	}
 	var report jobspec.Report
 	if err == nil {
-		err = json.Unmarshal(body, &report)
+		report, err = jobspec.ParseReport(body)
 	}
 	if err != nil {
 		s.Warn(fmt.Errorf("read the report of run %s: %w", rec.ID, err))
@@ -174,7 +175,8 @@ func (s *Service) complete(ctx context.Context, rec Record, status *jobspec.Stat
 
 // verdict puts somebody's abort into words: a launcher only knows that it was asked to stop.
 func verdict(status jobspec.Status, abort *jobspec.Abort) jobspec.Status {
-	stopped := status.State == jobspec.Preempted || status.State == jobspec.Lost || status.State == jobspec.Canceled
+	stopped := status.State == jobspec.Preempted || status.State == jobspec.Lost || status.State == jobspec.Canceled ||
+		status.State == jobspec.Failed && status.Reason.Code == jobspec.ReasonLauncherDied // told before it could listen
 	if abort != nil && stopped {
 		status.State = jobspec.Canceled
 		status.Reason = jobspec.Reason{Code: jobspec.ReasonAborted, Text: "aborted by " + abort.By}

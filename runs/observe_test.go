@@ -172,7 +172,7 @@ func TestReportCompletesStatus(t *testing.T) {
 		s.Warn = func(error) { warned = true }
 		rec := submit(t, s)
 		if test.report != nil {
-			w.put(t, Prefix(rec.ID)+"/nodes/0.json", test.report)
+			w.put(t, jobspec.RunFolder(rec.ID)+"/nodes/0.json", test.report)
 		}
 		w.cluster.set(rec.ID, jobspec.Status{State: jobspec.Failed, Raw: "EXIT"})
 		got := refresh(t, s, rec).Revision.Status

@@ -139,7 +139,7 @@ func (w *world) revisions(t *testing.T, id jobspec.RunID) []int {
 	t.Helper()
 	var numbers []int
 	for key := range w.objects(t) {
-		if name, ok := strings.CutPrefix(key, Prefix(id)+"/rev/"); ok {
+		if name, ok := strings.CutPrefix(key, jobspec.RunFolder(id)+"/rev/"); ok {
 			n, err := strconv.Atoi(strings.TrimSuffix(name, ".json"))
 			if err != nil {
 				t.Fatal(err)

@@ -35,13 +35,10 @@ type records struct {
 
 const maxRecord = 4 << 20 // bytes of one JSON document
 
-func runKey(id jobspec.RunID) string { return Prefix(id) + "/run.json" }
-
-// Prefix is the folder of a run in its store.
-func Prefix(id jobspec.RunID) string { return "runs/" + string(id) }
+func runKey(id jobspec.RunID) string { return jobspec.RunFolder(id) + "/run.json" }
 
 func revisionKey(id jobspec.RunID, number int) string {
-	return fmt.Sprintf("%s/rev/%08d.json", Prefix(id), number)
+	return fmt.Sprintf("%s/rev/%08d.json", jobspec.RunFolder(id), number)
 }
 
 const idFolder = "ids/"
@@ -95,7 +92,7 @@ func (r records) load(ctx context.Context, id jobspec.RunID) (Record, error) {
 		return Record{}, err
 	}
 	newest := ""
-	for info, err := range r.store.List(ctx, Prefix(id)+"/rev/", "") {
+	for info, err := range r.store.List(ctx, jobspec.RunFolder(id)+"/rev/", "") {
 		if err != nil {
 			return Record{}, fmt.Errorf("list revisions of %s: %w", id, err)
 		}

@@ -34,8 +34,8 @@ type Service struct {
 	User    string // the user part of my ids
 	By      string // user@host, for the record
 	Now     func() time.Time
-	Random  io.Reader
-	Warn    func(error) // told of what does not stop the work
+	Random  io.Reader   // for ids; keys take theirs from the system, whatever a test wants
+	Warn    func(error) // told of what does not stop the work, by several goroutines
 }
 
 func (s *Service) records(store string) (records, error) {

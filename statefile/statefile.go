@@ -42,6 +42,9 @@ func WriteJSON(path string, v any) error {
 	return Write(path, body)
 }
 
+// ErrDamaged is wrapped by the error for a file that can be read but makes no sense, as after a power cut.
+var ErrDamaged = errors.New("damaged file")
+
 // ReadJSON reads what WriteJSON wrote. A missing file is fs.ErrNotExist.
 func ReadJSON(path string, into any) error {
 	body, err := os.ReadFile(path)
@@ -49,7 +52,7 @@ func ReadJSON(path string, into any) error {
 		return err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("parse %s: %w", path, err)
+		return fmt.Errorf("%w: parse %s: %w", ErrDamaged, path, err)
 	}
 	return nil
 }

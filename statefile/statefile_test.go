@@ -87,7 +87,7 @@ func TestDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got note
-	if err := ReadJSON(path, &got); err == nil || !strings.Contains(err.Error(), path) {
+	if err := ReadJSON(path, &got); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) {
 		t.Errorf("an empty file reads as %+v, %v", got, err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -25,17 +24,16 @@ func (b *Backend) Cancel(ctx context.Context, h jobspec.Handle) error {
 	started, asked := false, false
 	var failed []error
 	for node := range f.nodes() {
-		var pair process.Pair
-		err := statefile.ReadJSON(filepath.Join(f.node(node), jobspec.ProcessesFile), &pair)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = statefile.ReadJSON(f.starter(node), &pair.Guard)
-		}
+		pair, err := f.pair(node)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // not started yet, or never
 		}
 		started = true
-		if err != nil {
-			continue // damaged; the sweep finds whom it named
+		if err != nil && !errors.Is(err, statefile.ErrDamaged) { // of a damaged file, the sweep finds whom it named
+			return fmt.Errorf("stop run: %w", err)
+		}
+		if host := elsewhere(pair); host != "" {
+			return fmt.Errorf("stop run: it is on %s, and can be stopped from there only", host)
 		}
 		for _, p := range []process.ID{pair.Guard, pair.Lead} {
 			if p.Alive() {
@@ -51,23 +49,35 @@ func (b *Backend) Cancel(ctx context.Context, h jobspec.Handle) error {
 	if asked || !started { // whoever is about to start it sees that it is not wanted any more
 		return nil
 	}
-	b.sweep(ctx, f.id)
-	return f.forget()
+	return errors.Join(sweep(ctx, f.id), f.forget())
 }
 
 // sweep kills what a run left whose launcher and guard were killed together: all that it started still
 // carries its id in the environment.
-func (b *Backend) sweep(ctx context.Context, id jobspec.RunID) {
-	process.End(ctx, 0, func() []int { return process.WithEnv(jobspec.EnvRunID, string(id)) })
+func sweep(ctx context.Context, id jobspec.RunID) error {
+	left := process.End(ctx, 0, func() []int { return process.WithEnv(jobspec.EnvRunID, string(id)) })
+	if len(left) > 0 {
+		return fmt.Errorf("stop run: processes %v cannot be killed", left)
+	}
+	return nil
 }
 
 // Shell runs a command, or an interactive shell, in the folder and environment of the node's first rank.
 func (b *Backend) Shell(ctx context.Context, h jobspec.Handle, s backends.Shell) (int, error) {
 	f := b.folder(jobspec.RunID(h))
 	status, err := f.status()
-	alive, _, nodeErr := f.alive(s.Node)
-	if err != nil || nodeErr != nil || status.State.Ended() || !alive {
-		return 0, fmt.Errorf("nothing of the run is on this machine any more; its files are in %s", f.node(s.Node))
+	if err != nil {
+		return 0, fmt.Errorf("open shell: %w", err)
+	}
+	pair, err := f.pair(s.Node)
+	if err != nil {
+		return 0, fmt.Errorf("open shell: %w", err)
+	}
+	if host := elsewhere(pair); host != "" {
+		return 0, fmt.Errorf("open shell: the run is on %s, and can be entered from there only", host)
+	}
+	if status.State.Ended() || !alive(pair) {
+		return 0, fmt.Errorf("open shell: nothing of the run is left on this machine; its files are in %s", f.node(s.Node))
 	}
 	argv := append(append([]string{}, b.o.Launcher...), "shell", "--work", f.node(s.Node))
 	if len(s.Command) > 0 {
@@ -94,12 +104,12 @@ func containerName(id jobspec.RunID, node int) string {
 	return "qj-" + string(id) + "-" + strconv.Itoa(node)
 }
 
-// container wraps a launcher's command line. The container shares the machine's processes, network and
-// shared memory, and sees the folders that the launcher needs under the same paths: to everybody outside,
+// container wraps a launcher's command line. The container shares the machine's processes, network, name
+// and shared memory, and sees the folders that the launcher needs under the same paths: to everybody outside,
 // the launcher inside is one like any other.
 func (b *Backend) container(t backends.Task, node int, launcher []string) []string {
 	argv := []string{b.o.Runtime, "run", "--rm", "--name", containerName(t.Run.ID, node),
-		"--network", "host", "--ipc", "host", "--pid", "host", "--user", b.o.User,
+		"--network", "host", "--ipc", "host", "--pid", "host", "--uts", "host", "--user", b.o.User,
 		"--volume", b.o.Dir + ":" + b.o.Dir,
 		"--volume", launcher[0] + ":" + launcher[0] + ":ro", // its folder may be one that the image needs
 	}

@@ -4,6 +4,7 @@ package local
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"qj/backends"
 	"qj/backends/backendtest"
 	"qj/jobspec"
 	"qj/process"
@@ -213,4 +215,59 @@ func TestCancelBeforeStart(t *testing.T) {
 	if _, err := os.Stat(private); err != nil {
 		t.Error(err)
 	}
+}
+
+// A state folder may be shared by machines: what runs on another one is neither dead nor ours to stop.
+func TestElsewhere(t *testing.T) {
+	s, b, f := running(t, options(t))
+	processes := pair(t, f)
+	forged := processes
+	forged.Guard.Host, forged.Lead.Host = "login2", "login2"
+	forged.Guard.Boot, forged.Lead.Boot = "another", "another"
+	path := filepath.Join(f.node(0), jobspec.ProcessesFile)
+	if err := statefile.WriteJSON(path, forged); err != nil {
+		t.Fatal(err)
+	}
+	h := handle(f.id)
+	got, err := b.Status(t.Context(), []jobspec.Handle{h})
+	if err != nil || got[h].State != jobspec.Running || got[h].Raw != "on login2" {
+		t.Errorf("status: %+v, %v", got, err)
+	}
+	if err := b.Cancel(t.Context(), h); err == nil || !strings.Contains(err.Error(), "login2") {
+		t.Errorf("cancel: %v", err)
+	}
+	if _, err := b.Shell(t.Context(), h, backends.Shell{Command: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "login2") {
+		t.Errorf("shell: %v", err)
+	}
+	if err := statefile.WriteJSON(path, processes); err != nil {
+		t.Fatal(err)
+	}
+	s.Until(t.Context(), t, b, h, backendtest.Is(jobspec.Running))
+}
+
+// Damaged files do not end a run that lives, and a machine that cannot read them ends nothing at all.
+func TestUnreadableWhileAlive(t *testing.T) {
+	s, b, f := running(t, options(t))
+	path := filepath.Join(f.node(0), jobspec.ProcessesFile)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := handle(f.id)
+	if err := statefile.Write(path, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Status(t.Context(), []jobspec.Handle{h}); err != nil || got[h].State != jobspec.Running || got[h].Raw != "damaged" {
+		t.Errorf("damaged: %+v, %v", got, err)
+	}
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Status(t.Context(), []jobspec.Handle{h}); err == nil {
+		t.Errorf("not readable: %+v", got)
+	}
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, good, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s.Until(t.Context(), t, b, h, backendtest.Is(jobspec.Running))
 }

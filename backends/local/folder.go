@@ -3,7 +3,6 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,13 +79,22 @@ func (b *Backend) start(f folder, node int, document []byte) error {
 		return fmt.Errorf("start node %d: %w", node, err)
 	}
 	id, err := process.Of(cmd.Process.Pid)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("start node %d: %w", node, err)
+	if err == nil || errors.Is(err, fs.ErrNotExist) { // gone already: its output tells why
+		err = statefile.WriteJSON(f.starter(node), id)
 	}
-	if err := statefile.WriteJSON(f.starter(node), id); err != nil {
-		return fmt.Errorf("start node %d: %w", node, err)
+	if err != nil { // nobody could find it again
+		return errors.Join(fmt.Errorf("start node %d: %w", node, err), cmd.Process.Kill(), ignoreExit(cmd.Wait()))
 	}
 	return cmd.Process.Release() // from here on it is nobody's child
+}
+
+// ignoreExit drops the news that a process that was killed did not end well.
+func ignoreExit(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+	return err
 }
 
 // keepToOurselves makes sure that a run inherits no file that this process was started with: a lock or a
@@ -114,7 +122,7 @@ func (f folder) awaitPlace(ctx context.Context) {
 		if _, err := os.Stat(filepath.Join(f.node(0), jobspec.ReportFile)); err == nil {
 			return
 		}
-		if alive, _, err := f.alive(0); err != nil || !alive {
+		if pair, err := f.pair(0); err != nil || !alive(pair) {
 			return
 		}
 		select {
@@ -125,90 +133,16 @@ func (f folder) awaitPlace(ctx context.Context) {
 	}
 }
 
-// alive says whether anything runs the node, and whether the machine is still the same boot.
-func (f folder) alive(node int) (alive, sameBoot bool, err error) {
-	var pair process.Pair
-	err = statefile.ReadJSON(filepath.Join(f.node(node), jobspec.ProcessesFile), &pair)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = statefile.ReadJSON(f.starter(node), &pair.Guard)
-	}
-	if err != nil {
-		return false, false, err
-	}
-	return pair.Guard.Alive() || pair.Lead.Alive(), pair.Guard.SameBoot(), nil
-}
-
-// status is what node 0 says of the run, as long as there is somebody to say it.
-func (f folder) status() (jobspec.Status, error) {
-	alive, sameBoot, err := f.alive(0) // before the report is read: the launcher reports its end, then ends
-	if err != nil {
-		return jobspec.Status{}, err
-	}
-	var report jobspec.Report
-	err = statefile.ReadJSON(filepath.Join(f.node(0), jobspec.ReportFile), &report)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return jobspec.Status{}, err
-	}
-	status := report.Status
-	switch {
-	case status.State.Ended():
-		status.Raw = "exited"
-	case alive:
-		status.Raw = "alive"
-		if status.State == "" {
-			status.State = jobspec.Preparing
-		}
-	default:
-		status = f.died(report, sameBoot)
-	}
-	return status, nil
-}
-
-// died is the end of a run whose launcher cannot report it any more.
-func (f folder) died(report jobspec.Report, sameBoot bool) jobspec.Status {
-	status := report.Status
-	status.State, status.Raw, status.Ended = jobspec.Failed, "dead", report.At
-	switch {
-	case !sameBoot:
-		status.Reason = jobspec.Reason{Code: jobspec.ReasonRebooted, Text: "the machine was restarted while the run was on it"}
-	case report.At.IsZero():
-		status.Ended = modified(f.out(0))
-		status.Reason = jobspec.Reason{Code: jobspec.ReasonLauncherDied, Text: "the launcher could not start: " + lastLine(f.out(0))}
-	default:
-		status.Reason = jobspec.Reason{Code: jobspec.ReasonLauncherDied, Text: "the launcher and its guard were killed"}
-	}
-	return status
-}
-
-// damaged is the end of a run whose files here cannot be read, as after a power cut.
-func (f folder) damaged(err error) jobspec.Status {
-	return jobspec.Status{State: jobspec.Failed, Raw: "damaged", Ended: modified(f.out(0)),
-		Reason: jobspec.Reason{Code: jobspec.ReasonLauncherDied, Text: "its files on this machine are damaged: " + err.Error()}}
-}
-
-func modified(path string) time.Time {
-	info, err := os.Stat(path)
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime().UTC()
-}
-
-// lastLine is the end of a small file, for an error message.
-func lastLine(path string) string {
-	body, err := os.ReadFile(path)
-	body = bytes.TrimSpace(body)
-	if err != nil || len(body) == 0 {
-		return "it said nothing"
-	}
-	return string(body[bytes.LastIndexByte(body, '\n')+1:])
-}
-
-// forget removes the private values, once no launcher is left to do it.
+// forget removes what is private, once no launcher is left to do it.
 func (f folder) forget() error {
-	err := os.Remove(filepath.Join(f.boot(), jobspec.PrivateFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove private values: %w", err)
+	private := []string{filepath.Join(f.boot(), jobspec.PrivateFile)}
+	for node := range f.nodes() {
+		private = append(private, filepath.Join(f.node(node), jobspec.ShellFile))
+	}
+	for _, path := range private {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove private values: %w", err)
+		}
 	}
 	return nil
 }

@@ -3,17 +3,20 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os/exec"
 	"time"
+
+	"qj/gpu"
 )
 
-// CountGPUs asks nvidia-smi. A machine without that program has no GPU.
-func CountGPUs(ctx context.Context) (int, error) {
-	path, err := exec.LookPath("nvidia-smi")
+// CountGPUs asks nvidia-smi how many GPUs this machine leaves to whoever has the environment. A machine
+// without that program has none.
+func CountGPUs(ctx context.Context, environ []string) (int, error) {
+	argv := gpu.ListCommand()
+	path, err := exec.LookPath(argv[0])
 	if errors.Is(err, exec.ErrNotFound) {
 		return 0, nil
 	}
@@ -23,9 +26,10 @@ func CountGPUs(ctx context.Context) (int, error) {
 	const patience = 20 * time.Second // it loads the driver if nobody else has
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "--query-gpu=index", "--format=csv,noheader").Output()
+	out, err := exec.CommandContext(ctx, path, argv[1:]...).Output()
 	if err != nil {
-		return 0, fmt.Errorf("count GPUs: nvidia-smi: %w", err)
+		return 0, fmt.Errorf("count GPUs: %s: %w", argv[0], err)
 	}
-	return len(bytes.Fields(out)), nil
+	list, err := gpu.ParseList(out)
+	return len(gpu.Visible(list, environ)), err
 }

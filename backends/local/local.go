@@ -31,11 +31,12 @@ type Config struct {
 // Options is what the backend gets from outside.
 type Options struct {
 	Config
-	Dir      string                             // state folder of this user's local runs
-	Launcher []string                           // the launcher's program and first arguments
-	GPUs     func(context.Context) (int, error) // how many this machine has
-	User     string                             // uid:gid, for containers
-	Environ  []string                           // what runs inherit
+	Dir      string                                                   // state folder of this user's local runs
+	Launcher []string                                                 // the launcher's program and first arguments
+	GPUs     func(ctx context.Context, environ []string) (int, error) // how many this machine leaves us
+	Host     string                                                   // name of this machine
+	User     string                                                   // uid:gid, for containers
+	Environ  []string                                                 // what runs inherit
 }
 
 // Backend runs jobs on this machine.
@@ -85,7 +86,7 @@ func (b *Backend) Resolve(ctx context.Context, t *backends.Task) error {
 	if t.Launch.Job.Layout.GPUsPerNode == 0 && t.Launch.Job.Layout.NumGPU > 0 {
 		return nil
 	}
-	n, err := b.o.GPUs(ctx)
+	n, err := b.o.GPUs(ctx, b.o.Environ)
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (b *Backend) Plan(t backends.Task) (backends.Plan, error) {
 // if the cluster limits them.
 func (b *Backend) slots(t backends.Task) (*jobspec.Slots, error) {
 	s := &jobspec.Slots{
-		Dir:    filepath.Join(b.o.Dir, "slots"),
+		Dir:    filepath.Join(b.o.Dir, "slots", b.o.Host), // the folder may be shared, the GPUs are not
 		Ticket: fmt.Sprintf("%020d-%s", t.Run.Submitted.UnixNano(), t.Run.ID),
 	}
 	layout := t.Launch.Job.Layout
@@ -142,7 +143,7 @@ func (b *Backend) slots(t backends.Task) (*jobspec.Slots, error) {
 		}
 		return s, nil
 	case b.o.Slots > 0:
-		s.Count, s.Need = b.o.Slots, layout.NumGPU
+		s.Count, s.Need = b.o.Slots, layout.WorldSize()
 		if s.Need > s.Count {
 			return nil, fmt.Errorf("-n %d needs %d slots, this cluster has %d", layout.NumGPU, s.Need, s.Count)
 		}
@@ -211,8 +212,10 @@ func (b *Backend) Status(ctx context.Context, hs []jobspec.Handle) (map[jobspec.
 		status, err := b.folder(jobspec.RunID(h)).status()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-		case err != nil: // nobody can steer it any more, and the other runs are to be seen all the same
+		case errors.Is(err, statefile.ErrDamaged): // the other runs are to be seen all the same
 			statuses[h] = b.folder(jobspec.RunID(h)).damaged(err)
+		case err != nil: // the machine is in trouble, not the run
+			return nil, fmt.Errorf("look at run %s: %w", h, err)
 		default:
 			statuses[h] = status
 		}

@@ -44,7 +44,7 @@ func options(t *testing.T) Options {
 	t.Cleanup(func() { settle(t, dir) }) // launchers tidy up a moment longer than their runs last
 	return Options{
 		Dir: dir, Launcher: []string{self, launchVerb}, User: "1000:1000",
-		GPUs:    func(context.Context) (int, error) { return 0, nil },
+		GPUs:    func(context.Context, []string) (int, error) { return 0, nil },
 		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()},
 	}
 }
@@ -60,8 +60,8 @@ func settle(t *testing.T, dir string) {
 		f := folder{dir: filepath.Join(dir, "runs", run.Name()), id: jobspec.RunID(run.Name())}
 		for node := range f.nodes() {
 			for {
-				alive, _, err := f.alive(node)
-				if err != nil || !alive {
+				pair, err := f.pair(node)
+				if err != nil || !alive(pair) {
 					break
 				}
 				if time.Now().After(deadline) {

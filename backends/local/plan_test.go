@@ -128,7 +128,7 @@ func TestResolve(t *testing.T) {
 		{jobspec.Layout{NumGPU: 2, GPUsPerNode: 2}, 0, broken, "error"},
 	} {
 		o := planOptions(Config{})
-		o.GPUs = func(context.Context) (int, error) { return test.count, test.err }
+		o.GPUs = func(context.Context, []string) (int, error) { return test.count, test.err }
 		task := planTask(test.layout, nil)
 		err := open(t, o).Resolve(t.Context(), &task)
 		got := task.Facts[factGPUs]
@@ -143,10 +143,10 @@ func TestResolve(t *testing.T) {
 
 func TestCountGPUs(t *testing.T) {
 	for script, want := range map[string]string{
-		"":                             "0",
-		"#!/bin/sh\nprintf '0\\n1\\n'": "2",
-		"#!/bin/sh\n[ \"$*\" = '--query-gpu=index --format=csv,noheader' ] && echo 0": "1",
-		"#!/bin/sh\necho 'No devices were found' >&2; exit 6":                         "count GPUs: nvidia-smi: exit status 6",
+		"": "0",
+		"#!/bin/sh\nprintf '0, GPU-a\\n1, GPU-b\\n2, GPU-c\\n'":                                   "2",
+		"#!/bin/sh\n[ \"$*\" = '--query-gpu=index,uuid --format=csv,noheader' ] && echo 0, GPU-a": "1",
+		"#!/bin/sh\necho 'No devices were found' >&2; exit 6":                                     "count GPUs: nvidia-smi: exit status 6",
 	} {
 		dir := t.TempDir()
 		if script != "" {
@@ -155,7 +155,7 @@ func TestCountGPUs(t *testing.T) {
 			}
 		}
 		t.Setenv("PATH", dir)
-		n, err := CountGPUs(t.Context())
+		n, err := CountGPUs(t.Context(), []string{"CUDA_VISIBLE_DEVICES=0,GPU-c"})
 		got := string(rune('0' + n))
 		if err != nil {
 			got = err.Error()
