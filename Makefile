@@ -27,6 +27,7 @@ demo: build ## train a real network in two processes and look at the run
 	@test/setup demo
 	@examples/demo
 
+# A program with the race detector in it sleeps for a second before it ends; tests start many such.
 .PHONY: test
 test: build ## everything that has to pass before a merge
 	test/setup test
@@ -35,7 +36,7 @@ test: build ## everything that has to pass before a merge
 	bin/staticcheck ./...
 	GOOS=darwin $(build) -o /dev/null .
 	GOOS=windows $(build) -o /dev/null .
-	CGO_ENABLED=1 QJ_BIN=$(CURDIR)/bin/qj go test -race -count=1 -timeout 10m ./...
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 QJ_BIN=$(CURDIR)/bin/qj go test -race -count=1 -timeout 10m ./...
 
 .PHONY: bench
 bench: build ## time what people wait for
