@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"fmt"
+	"slices"
 	"strings"
+
+	"qj/configs"
 
 	ucli "github.com/urfave/cli/v2"
 )
@@ -15,13 +19,13 @@ func arrange(args []string, app *ucli.App) ([]string, error) {
 		switch word := args[i]; {
 		case p.literal():
 			p.plain = append(p.plain, args[i:]...)
-			return p.words(), nil
+			return p.words()
 		case word == "--":
 			if p.verb == nil {
 				return nil, usagef("a verb must stand before `--`")
 			}
 			p.plain = append(p.plain, args[i+1:]...)
-			return p.words(), nil
+			return p.words()
 		case word == "--version" && p.verb == nil:
 			p.verb = app.Command("version")
 		case len(word) > 1 && word[0] == '-':
@@ -36,28 +40,36 @@ func arrange(args []string, app *ucli.App) ([]string, error) {
 			}
 		}
 	}
-	return p.words(), nil
+	return p.words()
 }
 
-// flagKind tells where a flag belongs and whether a value follows it.
+// flagKind tells where a flag belongs and what follows it.
 type flagKind struct {
+	name     string // the first of its names
 	global   bool
 	hasValue bool
+	repeats  bool // each value counts; of other flags, the last one does
+}
+
+// given is a flag as it was typed, and as the library takes it.
+type given struct {
+	flagKind
+	typed string
+	text  string
 }
 
 type arranger struct {
-	app     *ucli.App
-	known   map[string]flagKind // of all verbs
-	verb    *ucli.Command
-	globals []string
-	own     []string
-	plain   []string
+	app   *ucli.App
+	known map[string]flagKind // of all verbs
+	verb  *ucli.Command
+	flags []given
+	plain []string
 }
 
 // flagsOf lists the flags of the app and of every verb, by each of their names. No two verbs use one
 // name for a flag with and one without a value.
 func flagsOf(app *ucli.App) map[string]flagKind {
-	known := map[string]flagKind{"help": {}, "h": {}}
+	known := map[string]flagKind{"help": {name: "help"}, "h": {name: "help"}}
 	for _, c := range app.Commands {
 		addFlags(known, c.Flags, false)
 	}
@@ -68,8 +80,9 @@ func flagsOf(app *ucli.App) map[string]flagKind {
 func addFlags(known map[string]flagKind, flags []ucli.Flag, global bool) {
 	for _, f := range flags {
 		_, boolean := f.(*ucli.BoolFlag)
+		_, repeats := f.(*ucli.StringSliceFlag)
 		for _, name := range f.Names() {
-			known[name] = flagKind{global: global, hasValue: !boolean}
+			known[name] = flagKind{name: f.Names()[0], global: global, hasValue: !boolean, repeats: repeats}
 		}
 	}
 }
@@ -103,7 +116,6 @@ func (p *arranger) word(word string) error {
 		word = replaced
 	}
 	if word == "help" {
-		p.own = append(p.own, "--help")
 		p.verb = &ucli.Command{Name: ""}
 		return nil
 	}
@@ -116,8 +128,8 @@ func (p *arranger) word(word string) error {
 
 func (p *arranger) unknownVerb(word string) error {
 	hint := "`qj help` lists the verbs"
-	if near := ucli.SuggestCommand(p.app.Commands, word); near != "" {
-		hint = strings.Replace(near, "Did", "did", 1) + " " + hint
+	if near := configs.Nearest(word, verbs(p.app)); near != "" {
+		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
 	}
 	return withHint(usagef("unknown verb %q", word), "%s", hint)
 }
@@ -134,6 +146,7 @@ func (p *arranger) flag(word string, rest []string) (int, error) {
 			if _, err := p.flag(r, nil); err != nil {
 				return 0, err
 			}
+			p.flags[len(p.flags)-1].typed = word
 		}
 		return used, nil
 	}
@@ -142,38 +155,68 @@ func (p *arranger) flag(word string, rest []string) (int, error) {
 	if !ok {
 		return 0, withHint(usagef("unknown flag %s", word), "`qj help` lists the flags; `--` ends them")
 	}
-	parts := []string{"--" + name}
+	g := given{flagKind: kind, typed: word, text: "--" + kind.name}
 	used := 0
 	switch {
-	case kind.hasValue && inline:
-		parts = []string{"--" + name + "=" + value}
-	case kind.hasValue && len(rest) == 0:
+	case kind.hasValue && !inline && len(rest) == 0:
 		return 0, usagef("%s needs a value", word)
-	case kind.hasValue:
-		parts = []string{"--" + name + "=" + rest[0]}
+	case kind.hasValue && !inline:
+		g.text += "=" + rest[0]
 		used = 1
 	case inline:
-		parts = []string{"--" + name + "=" + value}
+		g.text += "=" + value
 	}
-	if kind.global {
-		p.globals = append(p.globals, parts...)
-	} else {
-		p.own = append(p.own, parts...)
+	if !kind.repeats {
+		p.flags = slices.DeleteFunc(p.flags, func(old given) bool { return old.name == g.name })
 	}
+	p.flags = append(p.flags, g)
 	return used, nil
 }
 
-func (p *arranger) words() []string {
-	words := p.globals
-	switch {
-	case p.verb == nil:
-		return append(words, p.own...)
-	case p.helps():
-		if len(p.plain) > 0 {
-			return append(words, p.plain[0], "--help")
+// words is the command line in the library's order. A flag that the verb does not have is an error here:
+// the library's own words for it would name what nobody typed.
+func (p *arranger) words() ([]string, error) {
+	var globals, own []string
+	help := p.helps()
+	for _, f := range p.flags {
+		switch {
+		case f.name == "help":
+			help = true
+		case f.global:
+			globals = append(globals, f.text)
+		case p.verb != nil && !help && !hasFlag(p.verb, f.name):
+			return nil, withHint(usagef("%s has no flag %s", p.verb.Name, f.typed), "`qj help %s` lists those it has", p.verb.Name)
+		default:
+			own = append(own, f.text)
 		}
-		return append(words, "--help")
 	}
-	words = append(append(words, p.verb.Name), p.own...)
-	return append(append(words, "--"), p.plain...)
+	switch {
+	case help && p.helps() && len(p.plain) > 0:
+		return []string{p.plain[0], "--help"}, nil
+	case help && p.verb != nil && !p.helps():
+		return []string{p.verb.Name, "--help"}, nil
+	case help || p.verb == nil && len(p.flags) == 0:
+		return []string{"--help"}, nil
+	case p.verb == nil:
+		return nil, withHint(usagef("a verb is missing"), "`qj help` lists the verbs")
+	}
+	words := append(append(globals, p.verb.Name), own...)
+	return append(append(words, "--"), p.plain...), nil
+}
+
+func hasFlag(verb *ucli.Command, name string) bool {
+	return slices.ContainsFunc(verb.Flags, func(f ucli.Flag) bool { return slices.Contains(f.Names(), name) })
+}
+
+// verbs lists those that people type, with their other names; one letter is near to anything.
+func verbs(app *ucli.App) []string {
+	var names []string
+	for _, c := range app.VisibleCommands() {
+		for _, name := range c.Names() {
+			if len(name) > 2 {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -65,7 +66,11 @@ func (a *app) complete(ctx context.Context, cmd *ucli.App, words []string) error
 			break
 		}
 	}
-	for _, candidate := range a.candidates(ctx, cmd, verb, last) {
+	candidates := a.candidates(ctx, cmd, verb, last)
+	if len(words) > 0 && (words[len(words)-1] == "-c" || words[len(words)-1] == "--cluster") {
+		candidates = a.clusterNames()
+	}
+	for _, candidate := range candidates {
 		if strings.HasPrefix(candidate, last) {
 			fmt.Fprintln(a.Stdout, candidate)
 		}
@@ -98,6 +103,14 @@ func (a *app) candidates(ctx context.Context, cmd *ucli.App, verb *ucli.Command,
 		return []string{"bash", "zsh", "fish"}
 	}
 	return nil
+}
+
+func (a *app) clusterNames() []string {
+	config, err := a.settings()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(config.Clusters))
 }
 
 // knownIDs are the suffixes of my newest runs.

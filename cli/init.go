@@ -2,8 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -81,6 +84,9 @@ func (a *app) snapshot(ctx context.Context, cluster *configs.Cluster) (*pin, err
 	progress, finish := a.progress()
 	s, err := snapshot.Upload(ctx, store, tree, temp, progress)
 	finish()
+	if errors.Is(err, fs.ErrPermission) {
+		err = withHint(err, leaveOut)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("snapshot code: %w", err)
 	}
@@ -106,25 +112,49 @@ func (a *app) tempDir() (string, error) {
 	return dir, nil
 }
 
+// realPath follows links, as far as the path exists.
+func realPath(name string) string {
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		return real
+	}
+	return name
+}
+
+const leaveOut = "a line in .gitignore or .qjignore leaves it out"
+
 // scan lists the project's code.
 func (a *app) scan(config *configs.Config, cluster *configs.Cluster) (*snapshot.Tree, error) {
-	tree, err := snapshot.Scan(config.Project, snapshot.Options{Ignore: snapshot.GitIgnore(a.Getenv), Exclude: excluded(config, cluster)})
+	tree, err := snapshot.Scan(config.Project, snapshot.Options{Ignore: snapshot.GitIgnore(a.Getenv), Exclude: a.excluder(config, cluster)})
 	if err != nil {
-		return nil, withHint(err, "a line in .gitignore or .qjignore leaves it out")
+		return nil, withHint(err, leaveOut)
 	}
 	return tree, nil
 }
 
-// excluded is what no ignore file can bring back, relative to the project folder.
-func excluded(config *configs.Config, cluster *configs.Cluster) []string {
+// excluder says what no ignore file can bring back: pulled logs, mapped folders, configuration and account
+// files, and qj's own folders, which hold private values, where the project is a folder above them.
+func (a *app) excluder(config *configs.Config, cluster *configs.Cluster) func(path string) bool {
 	paths := slices.Clone(config.Files)
-	if rel, err := relative(config.Project, config.Assets); err == nil && rel != "" { // elsewhere it is in no danger
-		paths = append(paths, rel)
+	for _, dir := range []string{config.Assets, a.stateDir(), a.cacheDir(), a.dataDir()} {
+		if rel, err := relative(realPath(config.Project), realPath(dir)); err == nil && rel != "" { // elsewhere it is in no danger
+			paths = append(paths, rel)
+		}
+	}
+	for _, store := range config.Stores {
+		if rel, err := relative(realPath(config.Project), realPath(store.Path)); store.Type == "file" && err == nil && rel != "" {
+			paths = append(paths, rel)
+		}
 	}
 	for _, folder := range cluster.Folders {
-		paths = append(paths, folder.Name)
+		paths = append(paths, path.Clean(folder.Name))
 	}
-	return paths
+	return func(name string) bool {
+		if slices.Contains(paths, name) || configs.IsOwnFile(name) {
+			return true
+		}
+		_, err := jobspec.ParseRunID(path.Base(name)) // logs that another project pulled
+		return err == nil && path.Base(path.Dir(name)) == "assets"
+	}
 }
 
 func (a *app) tellLeft(tree *snapshot.Tree) {

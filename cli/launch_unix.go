@@ -25,26 +25,29 @@ func (a *app) launch() error {
 	return nil
 }
 
-// nodeProgram is the launcher for this machine: the embedded one, unpacked once per version into the
-// cache folder, or this very program.
-func (a *app) nodeProgram() ([]string, error) {
+// nodeProgram is the launcher for this machine: the embedded one, which unpack brings into the cache folder
+// once per version, or this very program.
+func (a *app) nodeProgram() (argv []string, unpack func() error, err error) {
 	packed, ok := embedded.Node(runtime.GOOS, runtime.GOARCH)
 	if !ok {
 		self, err := os.Executable()
 		if err != nil {
-			return nil, fmt.Errorf("find launcher: %w", err)
+			return nil, nil, fmt.Errorf("find launcher: %w", err)
 		}
-		return []string{self, launchVerb}, nil
+		return []string{self, launchVerb}, func() error { return nil }, nil
 	}
 	sum := sha256.Sum256(packed)
 	path := filepath.Join(a.cacheDir(), "bin", hex.EncodeToString(sum[:16]), "qj-node")
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		return []string{path}, nil
+	unpack = func() error {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return nil
+		}
+		if err := unpackProgram(packed, path); err != nil {
+			return fmt.Errorf("unpack launcher: %w", err)
+		}
+		return nil
 	}
-	if err := unpackProgram(packed, path); err != nil {
-		return nil, fmt.Errorf("unpack launcher: %w", err)
-	}
-	return []string{path}, nil
+	return []string{path}, unpack, nil
 }
 
 // unpackProgram makes the file appear whole: others may be unpacking or running it.

@@ -17,12 +17,12 @@ func (a *app) openLocal(c *configs.Cluster) (backends.Backend, error) {
 	if err := c.Decode(&section); err != nil {
 		return nil, err
 	}
-	launcher, err := a.nodeProgram()
+	launcher, unpack, err := a.nodeProgram()
 	if err != nil {
 		return nil, err
 	}
 	return local.New(local.Options{
-		Config: section, Dir: filepath.Join(a.stateDir(), "local"), Launcher: launcher,
+		Config: section, Dir: filepath.Join(a.stateDir(), "local"), Launcher: launcher, Unpack: unpack,
 		GPUs: local.CountGPUs, Host: a.Host, User: strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid()), Environ: a.Environ,
 	})
 }

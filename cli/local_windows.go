@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"errors"
-
 	"qj/backends"
 	"qj/configs"
 )
 
-var errNoLocal = errors.New("runs on this machine need Linux or macOS")
+var errNoLocal = unsupportedf("runs on this machine need Linux or macOS")
 
 func (a *app) openLocal(*configs.Cluster) (backends.Backend, error) { return nil, errNoLocal }
 

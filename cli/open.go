@@ -30,8 +30,11 @@ func (a *app) settings() (*configs.Config, error) {
 	if a.open.config != nil {
 		return a.open.config, nil
 	}
-	if a.Dir == "" || a.Home == "" {
-		return nil, errors.New("find configuration: the current folder or the home folder is unknown")
+	if a.Dir == "" {
+		return nil, errors.New("find configuration: the current folder is unknown: it may have been removed")
+	}
+	if !filepath.IsAbs(a.Home) {
+		return nil, withHint(fmt.Errorf("find configuration: HOME is %q, not an absolute path", a.Home), "export HOME=/home/you")
 	}
 	c, err := configs.Load(configs.Options{
 		Dir: a.Dir, ConfigDir: a.configDir(), DataDir: a.dataDir(), Home: a.Home, Pinned: a.isPinned, Getenv: a.Getenv,
@@ -65,6 +68,9 @@ func (a *app) runsService() (*runs.Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.checkSections(c); err != nil {
+		return nil, err
+	}
 	stores, err := a.openStores(c)
 	if err != nil {
 		return nil, err
@@ -79,6 +85,18 @@ func (a *app) runsService() (*runs.Service, error) {
 		Warn: func(err error) { a.warn("%v", err) },
 	}
 	return a.open.service, nil
+}
+
+// checkSections finds what is wrong with the section of any cluster, chosen or not: a misspelt key should
+// not wait for the day on which the cluster is needed.
+func (a *app) checkSections(c *configs.Config) error {
+	for _, name := range slices.Sorted(maps.Keys(c.Clusters)) {
+		_, err := a.openBackend(c.Clusters[name])
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return fmt.Errorf("open cluster %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // openStores opens every configured store that this qj can open. One that it cannot is an error where it

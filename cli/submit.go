@@ -58,6 +58,9 @@ func (a *app) submit(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, err := a.openCluster(section.Name); err != nil {
+		return err // before anything of its section is judged
+	}
 	job, err := a.jobOf(c, section, command)
 	if err != nil {
 		return err
@@ -128,7 +131,11 @@ func (a *app) send(ctx context.Context, request runs.Request) error {
 		if a.json() {
 			err = errors.Join(a.printJSON(a.runJSON(runs.Row{Record: rec})), err)
 		} else {
-			fmt.Fprintln(a.Stdout, rec.ID)
+			_, printed := fmt.Fprintln(a.Stdout, rec.ID)
+			if printed != nil {
+				printed = fmt.Errorf("print the id of run %s, which was submitted: %w", rec.ID, printed)
+			}
+			err = errors.Join(err, printed)
 		}
 	} else if ctx.Err() != nil && rec.ID != "" {
 		a.warn("interrupted: qj q %s tells whether the cluster took the run", rec.ID.Suffix())

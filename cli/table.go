@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"qj/jobspec"
@@ -26,7 +27,7 @@ func (a *app) printTable(rows []runs.Row) error {
 	columns := []column{
 		{name: "id", value: func(r runs.Row) string { return short[r.ID] }, never: true},
 		{name: "cluster", value: func(r runs.Row) string { return r.Cluster }},
-		{name: "name", value: func(r runs.Row) string { return r.Job.Name }},
+		{name: "name", value: func(r runs.Row) string { return clip(r.Job.Name, nameWidth) }},
 		{name: "state", value: stateText},
 		{name: "gpus", value: func(r runs.Row) string { return strconv.Itoa(r.Job.Layout.NumGPU) }},
 		{name: "elapsed", value: func(r runs.Row) string { return durationText(elapsed(r.Record, a.Now())) }},
@@ -53,7 +54,10 @@ func (a *app) printTable(rows []runs.Row) error {
 	return align(a.Stdout, lines, a.paint(columns, rows))
 }
 
-const commandWidth = 60
+const (
+	commandWidth = 60
+	nameWidth    = 24
+)
 
 // fold takes out the columns in which all of several rows agree, and says what they hold. One that is
 // empty everywhere is just left out.
@@ -145,18 +149,22 @@ func commandText(words []string) string {
 	return strings.Join(shown, " ")
 }
 
-// clip shortens a text for a table, and keeps it in one line.
+// clip shortens a text for a table.
 func clip(text string, width int) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+	if text = printable(text); utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:width-1]) + "…"
+}
+
+// printable keeps a text in one line, and has nothing in it that a terminal would act on.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
 	}, text)
-	if utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:width-1]) + "…"
 }
 
 // align prints lines with columns of even width. paint may colour a cell that has its width already.
@@ -164,6 +172,7 @@ func align(w io.Writer, lines [][]string, paint func(line, column int, cell stri
 	widths := make([]int, len(lines[0]))
 	for _, line := range lines {
 		for i, cell := range line {
+			line[i] = printable(cell)
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}

@@ -102,7 +102,7 @@ func (d *decoder) unknown(at place, path, key string, known map[string]field) er
 		candidates = append(candidates, name)
 	}
 	slices.Sort(candidates)
-	if at.src.seed && nearest(key, candidates) == "" {
+	if at.src.seed && Nearest(key, candidates) == "" {
 		d.warnings = append(d.warnings, problemf(at, path, "unknown key %q is ignored", key).Error())
 		return nil
 	}

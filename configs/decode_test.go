@@ -83,8 +83,8 @@ func TestNearest(t *testing.T) {
 		"gpu_per_nod": "gpu_per_node", "gpu_per_ndoe": "gpu_per_node", "gpus_per_nodes": "gpu_per_node",
 		"isdebug": "isDebug", "envs": "env", "gpu": "", "id": "", "x": "", "": "", "a_very_long_key_of_its_own": "",
 	} {
-		if got := nearest(word, known); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
+		if got := Nearest(word, known); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
 		}
 	}
 }

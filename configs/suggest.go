@@ -9,9 +9,9 @@ import (
 // A key within this many letters of a known one is taken for a misspelling of it.
 const typoLetters = 2
 
-// nearest is the candidate that s most likely means, "" if none is close. A word that would have to be
+// Nearest is the candidate that s most likely means, "" if none is close. A word that would have to be
 // rewritten whole is not close.
-func nearest(s string, candidates []string) string {
+func Nearest(s string, candidates []string) string {
 	best, distance := "", typoLetters+1
 	for _, c := range candidates {
 		if d := editDistance(strings.ToLower(s), strings.ToLower(c)); d < distance && d < min(len(s), len(c)) {
@@ -23,7 +23,7 @@ func nearest(s string, candidates []string) string {
 
 // didYouMean is the end of an error about an unknown word, empty when nothing is close.
 func didYouMean(s string, candidates []string) string {
-	if c := nearest(s, candidates); c != "" {
+	if c := Nearest(s, candidates); c != "" {
 		return fmt.Sprintf(", did you mean %q?", c)
 	}
 	return ""

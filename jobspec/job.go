@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Format is the version of every JSON document that qj keeps. A reader that meets a higher one asks
@@ -73,8 +74,11 @@ func (j Job) Validate() error {
 		}
 	}
 	for _, word := range j.Command {
-		if strings.ContainsRune(word, 0) {
+		switch {
+		case strings.ContainsRune(word, 0):
 			return fmt.Errorf("the command holds a NUL byte")
+		case !utf8.ValidString(word): // a record is JSON, which would change it
+			return fmt.Errorf("the command holds bytes that are not UTF-8: %q", word)
 		}
 	}
 	return nil

@@ -61,7 +61,7 @@ type ReasonCode string
 
 // The table. A backend adds a line here rather than a word of its own.
 const (
-	ReasonWaiting         ReasonCode = "waiting"           // queued: for GPUs or slots that others hold
+	ReasonWaiting         ReasonCode = "waiting"           // queued: for GPUs or slots that others hold; finishing: for the store
 	ReasonSubmitFailed    ReasonCode = "submit_failed"     // the scheduler refused it
 	ReasonSetupFailed     ReasonCode = "setup_failed"      // code, mounts or a set-up step
 	ReasonCommandNotFound ReasonCode = "command_not_found" // rank could not be started: 127, or 126 if not executable

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -181,6 +182,10 @@ func (n *node) salvage(ctx context.Context, pipes map[logsync.Stream]*os.File) (
 func (n *node) end(ctx context.Context, status jobspec.Status, leave leaver) jobspec.Status {
 	lengths, complete, spent := n.streams.finish(ctx)
 	status.Streams, status.LogsComplete = leave(ctx, lengths, complete)
+	if !complete && len(lengths) > 0 {
+		kept := "output that did not reach the store is kept in " + n.streams.dir
+		status.Reason.Text = strings.TrimPrefix(status.Reason.Text+"; "+kept, "; ")
+	}
 	last := n.report.newest().Status
 	status.Started, status.Folder = last.Started, last.Folder
 	os.Remove(filepath.Join(n.facts.Work, jobspec.ShellFile))

@@ -29,7 +29,7 @@ type lead struct {
 }
 
 var (
-	errTerminated = errors.New("asked to stop by SIGTERM")
+	errTerminated = errors.New("the launcher was told to stop")
 	errGuardDied  = errors.New("the launcher's guard was killed")
 	errElsewhere  = errors.New("another node failed first") // nothing of this node's own to tell
 )
@@ -77,6 +77,7 @@ func newLead(o facts) (*lead, error) {
 		return nil, err
 	}
 	l := &lead{node: n, inherited: os.Environ(), guard: guard, kids: newChildren()}
+	n.streams.trouble = l.awaitStore
 	if l.log, err = n.streams.start(context.Background(), n.launcherStream(), false); err != nil {
 		return nil, err
 	}
@@ -209,8 +210,23 @@ func (l *lead) failure(err error) *jobspec.Status {
 		code = jobspec.ReasonNodesMissing
 	}
 	status.Reason = jobspec.Reason{Code: code, Text: err.Error()}
+	if l.launch.Job.Layout.Nodes > 1 && missing == nil { // which names nodes itself
+		status.Reason.Text = fmt.Sprintf("node %d: %v", l.facts.Node, err)
+	}
 	status.Exit = &jobspec.Exit{Node: l.facts.Node}
 	return status
+}
+
+// awaitStore says what the end of the run waits for while the store does not take the last logs.
+func (l *lead) awaitStore(trouble error) {
+	if trouble == nil {
+		return
+	}
+	l.tell(l.report.update(func(r *jobspec.Report) {
+		if s := &r.Status; s.State == jobspec.Finishing && s.Reason.Code != jobspec.ReasonHeld {
+			s.Reason = jobspec.Reason{Code: jobspec.ReasonWaiting, Text: "waits for the store to take the last logs: " + trouble.Error()}
+		}
+	}))
 }
 
 // hold keeps the node of a failed run for a while, so that somebody can look.

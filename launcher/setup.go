@@ -19,7 +19,11 @@ import (
 // what is complete already is left as it is.
 func (l *lead) setUp(ctx context.Context) (string, error) {
 	code := filepath.Join(l.facts.Work, "code")
-	if err := snapshot.Unpack(ctx, l.store, l.launch.Job.Code.Snapshot, l.launch.Job.Code.Manifest, code); err != nil {
+	err := snapshot.Unpack(ctx, l.store, l.launch.Job.Code.Snapshot, l.launch.Job.Code.Manifest, code)
+	if errors.Is(err, snapshot.ErrMismatch) {
+		return "", fmt.Errorf("%w; once that object is removed from the store, qj init sends it anew", err)
+	}
+	if err != nil {
 		return "", err
 	}
 	for _, mount := range l.launch.Job.Mounts {

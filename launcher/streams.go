@@ -25,6 +25,9 @@ type streams struct {
 	store blob.Store // one that does not repeat puts by itself: the shipper has to know
 	run   string     // "runs/<id>" in the store
 
+	// trouble, if not nil, hears of each request that the store failed, and with nil when it works again.
+	trouble func(error)
+
 	mu   sync.Mutex
 	open []*stream
 }
@@ -65,7 +68,7 @@ func (s *streams) start(ctx context.Context, id logsync.Stream, eager bool) (*st
 		grown: make(chan struct{}, 1), ended: make(chan struct{}), final: make(chan shipped, 1),
 	}
 	st.eager.Store(eager)
-	shipper := &logsync.Shipper{Store: s.store, Folder: s.run, Stream: id, Path: path, Eager: st.eager.Load}
+	shipper := &logsync.Shipper{Store: s.store, Folder: s.run, Stream: id, Path: path, Eager: st.eager.Load, Notify: s.trouble}
 	go func() {
 		n, err := shipper.Run(ctx, st.grown, st.ended)
 		st.final <- shipped{n, err}

@@ -14,9 +14,10 @@ import (
 type Options struct {
 	// Ignore reads the ignore rules of the tree; nil means GitIgnore without an environment.
 	Ignore Ignore
-	// Exclude lists files and folders, relative to the root, that no ignore file can bring back: the
-	// assets folder, qj's own configuration and account files, mapped folders.
-	Exclude []string
+	// Exclude says which files and folders, by their slash-separated path below the root, no ignore file
+	// can bring back: pulled logs, qj's own configuration and account files, mapped folders. nil excludes
+	// nothing.
+	Exclude func(path string) bool
 }
 
 // Ignore reads the ignore rules that hold at the root of a tree. It is the one function to replace for
@@ -54,10 +55,7 @@ func Scan(root string, o Options) (*Tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scan code: %w", err)
 	}
-	s := scanner{tree: &Tree{Root: root}, exclude: map[string]bool{}}
-	for _, name := range o.Exclude {
-		s.exclude[path.Clean(filepath.ToSlash(name))] = true
-	}
+	s := scanner{tree: &Tree{Root: root}, exclude: o.Exclude}
 	if err := s.folder("", rules); err != nil {
 		return nil, fmt.Errorf("scan code: %w", err)
 	}
@@ -67,7 +65,7 @@ func Scan(root string, o Options) (*Tree, error) {
 
 type scanner struct {
 	tree    *Tree
-	exclude map[string]bool
+	exclude func(path string) bool
 }
 
 func (s *scanner) folder(dir string, rules Rules) error {
@@ -102,7 +100,7 @@ func (s *scanner) leave(name string, entry fs.DirEntry, rules Rules) (rule strin
 	if entry.Name() == ".git" {
 		return RuleGit, true
 	}
-	if s.exclude[name] {
+	if s.exclude != nil && s.exclude(name) {
 		return RuleExclude, true
 	}
 	return rules.Match(entry.Name(), entry.IsDir())

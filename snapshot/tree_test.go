@@ -76,7 +76,7 @@ func look(t *testing.T, root string) (files map[string]string, times map[string]
 
 func scan(t testing.TB, root string, exclude ...string) *Tree {
 	t.Helper()
-	tree, err := Scan(root, Options{Exclude: exclude})
+	tree, err := Scan(root, Options{Exclude: func(path string) bool { return slices.Contains(exclude, path) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func gone(t *testing.T, ids ...process.ID) {
 	}
 }
 
-// A launcher that ends before it can report says why by its last line.
+// A launcher that ends before it can report says why by what it printed.
 func TestLauncherCannotStart(t *testing.T) {
 	o := options(t)
 	o.Launcher = []string{"/bin/sh", "-c", "echo first; echo 'no such thing' >&2; exit 1"}
@@ -125,7 +125,7 @@ func TestLauncherCannotStart(t *testing.T) {
 	b := open(t, o)
 	h := s.Submit(t, b, s.Task(t, 1, 1, "true"))
 	status := s.Until(t.Context(), t, b, h, backendtest.Is(jobspec.Failed))
-	if status.Reason.Code != jobspec.ReasonLauncherDied || !strings.HasSuffix(status.Reason.Text, ": no such thing") || status.Ended.IsZero() {
+	if status.Reason.Code != jobspec.ReasonLauncherDied || !strings.HasSuffix(status.Reason.Text, ": first no such thing") || status.Ended.IsZero() {
 		t.Errorf("status %+v", status)
 	}
 	o.Launcher = []string{"/bin/sh", "-c", "exit 1"}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 
 	"qj/gpu"
@@ -26,10 +27,27 @@ func CountGPUs(ctx context.Context, environ []string) (int, error) {
 	const patience = 20 * time.Second // it loads the driver if nobody else has
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, argv[1:]...).Output()
+	cmd := exec.CommandContext(ctx, path, argv[1:]...)
+	cmd.WaitDelay = time.Second // it may leave a child that holds the pipe, or not be killable itself
+	out, err := cmd.Output()
+	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == noDevices {
+		return 0, nil
+	}
 	if err != nil {
-		return 0, fmt.Errorf("count GPUs: %s: %w", argv[0], err)
+		return 0, fmt.Errorf("count GPUs: %s: %w: %s", argv[0], err, complaint(out, err))
 	}
 	list, err := gpu.ParseList(out)
 	return len(gpu.Visible(list, environ)), err
+}
+
+// noDevices is nvidia-smi's exit code where there is a driver but no GPU.
+const noDevices = 6
+
+// complaint is what a program said before it failed, in one line.
+func complaint(out []byte, err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		out = append(out, exit.Stderr...)
+	}
+	return strings.Join(strings.Fields(string(out)), " ")
 }

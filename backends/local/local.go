@@ -32,6 +32,7 @@ type Config struct {
 type Options struct {
 	Config
 	Dir      string                                                   // state folder of this user's local runs
+	Unpack   func() error                                             // makes sure that the launcher is there
 	Launcher []string                                                 // the launcher's program and first arguments
 	GPUs     func(ctx context.Context, environ []string) (int, error) // how many this machine leaves us
 	Host     string                                                   // name of this machine
@@ -87,8 +88,8 @@ func (b *Backend) Resolve(ctx context.Context, t *backends.Task) error {
 		return nil
 	}
 	n, err := b.o.GPUs(ctx, b.o.Environ)
-	if err != nil {
-		return err
+	if err != nil && t.Launch.Job.Layout.NumGPU > 0 { // who wants none needs no driver that works
+		return fmt.Errorf("%w (with gpu_per_node: 0 nobody asks for them)", err)
 	}
 	if t.Facts == nil {
 		t.Facts = map[string]string{}
@@ -167,6 +168,9 @@ func (b *Backend) argv(t backends.Task, node int) []string {
 // the second finds the first and leaves.
 func (b *Backend) Submit(ctx context.Context, p backends.Plan) (jobspec.Handle, error) {
 	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if err := b.o.Unpack(); err != nil {
 		return "", err
 	}
 	run := b.folder(p.Run)

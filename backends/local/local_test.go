@@ -44,6 +44,7 @@ func options(t *testing.T) Options {
 	t.Cleanup(func() { settle(t, dir) }) // launchers tidy up a moment longer than their runs last
 	return Options{
 		Dir: dir, Launcher: []string{self, launchVerb}, User: "1000:1000",
+		Unpack:  func() error { return nil },
 		GPUs:    func(context.Context, []string) (int, error) { return 0, nil },
 		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()},
 	}

@@ -3,12 +3,12 @@
 package local
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"qj/jobspec"
@@ -75,7 +75,7 @@ func (f folder) died(report jobspec.Report, sameBoot bool) jobspec.Status {
 		status.Reason = jobspec.Reason{Code: jobspec.ReasonRebooted, Text: "the machine was restarted while the run was on it"}
 	case report.At.IsZero():
 		status.Ended = modified(f.out(0))
-		status.Reason = jobspec.Reason{Code: jobspec.ReasonLauncherDied, Text: "the launcher could not start: " + lastLine(f.out(0))}
+		status.Reason = jobspec.Reason{Code: jobspec.ReasonLauncherDied, Text: "the launcher could not start: " + said(f.out(0))}
 	default:
 		status.Reason = jobspec.Reason{Code: jobspec.ReasonLauncherDied, Text: "the launcher and its guard were killed"}
 	}
@@ -101,12 +101,16 @@ func modified(path string) time.Time {
 	return info.ModTime().UTC()
 }
 
-// lastLine is the end of a small file, for an error message.
-func lastLine(path string) string {
+// said is what a program that failed had to say, in one line.
+func said(path string) string {
+	const most = 600 // bytes, of which the last tell most
 	body, err := os.ReadFile(path)
-	body = bytes.TrimSpace(body)
-	if err != nil || len(body) == 0 {
+	text := strings.Join(strings.Fields(string(body)), " ")
+	if err != nil || text == "" {
 		return "it said nothing"
 	}
-	return string(body[bytes.LastIndexByte(body, '\n')+1:])
+	if len(text) > most {
+		text = "… " + strings.ToValidUTF8(text[len(text)-most:], "")
+	}
+	return text
 }

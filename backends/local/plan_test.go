@@ -126,6 +126,7 @@ func TestResolve(t *testing.T) {
 		{jobspec.Layout{NumGPU: 2, GPUsPerNode: 2}, 0, nil, "0"},
 		{jobspec.Layout{NumGPU: 2, GPUsPerNode: 0}, 0, broken, ""},
 		{jobspec.Layout{NumGPU: 2, GPUsPerNode: 2}, 0, broken, "error"},
+		{jobspec.Layout{NumGPU: 0}, 0, broken, "0"},
 	} {
 		o := planOptions(Config{})
 		o.GPUs = func(context.Context, []string) (int, error) { return test.count, test.err }
@@ -146,7 +147,8 @@ func TestCountGPUs(t *testing.T) {
 		"": "0",
 		"#!/bin/sh\nprintf '0, GPU-a\\n1, GPU-b\\n2, GPU-c\\n'":                                   "2",
 		"#!/bin/sh\n[ \"$*\" = '--query-gpu=index,uuid --format=csv,noheader' ] && echo 0, GPU-a": "1",
-		"#!/bin/sh\necho 'No devices were found' >&2; exit 6":                                     "count GPUs: nvidia-smi: exit status 6",
+		"#!/bin/sh\necho 'No devices were found'; exit 6":                                         "0",
+		"#!/bin/sh\necho 'has failed'; echo badly >&2; exit 9":                                    "count GPUs: nvidia-smi: exit status 9: has failed badly",
 	} {
 		dir := t.TempDir()
 		if script != "" {
