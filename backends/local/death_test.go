@@ -25,10 +25,20 @@ func running(t *testing.T, o Options) (*backendtest.Suite, *Backend, folder) {
 	t.Helper()
 	s := backendtest.New(t, harness(t, o))
 	b := open(t, o)
-	task := s.Task(t, 1, 1, "setsid "+s.Forever()+" & "+s.Forever())
+	task := s.Task(t, 1, 1, "setsid sh -c 'touch left; exec "+s.Forever()+"' & "+s.Forever())
 	h := s.Submit(t, b, task)
 	s.Until(t.Context(), t, b, h, backendtest.Is(jobspec.Running))
-	return s, b, b.folder(task.Run.ID)
+	f := b.folder(task.Run.ID)
+	deadline := time.Now().Add(patience)
+	for {
+		if _, err := os.Stat(filepath.Join(f.node(0), "code", "left")); err == nil {
+			return s, b, f
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no process has left its family")
+		}
+		time.Sleep(poll)
+	}
 }
 
 func pair(t *testing.T, f folder) process.Pair {
