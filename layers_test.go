@@ -37,6 +37,7 @@ var may = map[string][]string{
 	"backends/backendtest": {"backends", "jobspec", "blob", "snapshot"},
 	"runs":                 {"jobspec", "blob", "backends", "statefile"},
 	"cli/...":              {"jobspec", "process", "configs/...", "blob/...", "snapshot", "logsync", "launcher/...", "backends/...", "runs", "cli/...", "statefile"},
+	"test/smalldisk":       {},
 	"test/...":             {"jobspec", "configs", "blob/...", "snapshot", "logsync", "backends", "runs"},
 }
 

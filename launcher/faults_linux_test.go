@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,54 +22,18 @@ import (
 	"qj/jobspec"
 	"qj/logsync"
 	"qj/statefile"
+	"qj/test/smalldisk"
 )
-
-// mounted runs the calling test again as root of a mount namespace of its own, where it may mount small
-// file systems that vanish with it. It returns false in the outer process, which has nothing more to do.
-func mounted(t *testing.T) bool {
-	t.Helper()
-	const inside = "QJ_TEST_NAMESPACE"
-	if os.Getenv(inside) != "" {
-		return true
-	}
-	args := []string{"-m"}
-	if os.Geteuid() != 0 {
-		args = []string{"-Urm"}
-	}
-	args = append(args, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd := exec.CommandContext(t.Context(), "unshare", args...)
-	cmd.Env = append(os.Environ(), inside+"=1")
-	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
-		t.Fatalf("this test needs `unshare %s`, as root or where users may make namespaces: %v\n%s", args[0], err, out)
-	}
-	return false
-}
-
-func tmpfs(t *testing.T, dir, size string) {
-	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Fatalf("mount tmpfs: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Errorf("unmount: %v", err)
-		}
-	})
-}
 
 // A full disk under the node's work folder: the ranks do not notice, what fits is kept and shipped, and
 // the end of the run is known.
 func TestFullWorkFolder(t *testing.T) {
-	if !mounted(t) {
+	if !smalldisk.Inside(t) {
 		return
 	}
 	r := newRun(t, rankCommand("flood", fmt.Sprint(8<<20))...)
 	r.launch.Job.Layout.ProcsPerNode = 2
-	tmpfs(t, r.work(0), "3m")
+	smalldisk.Mount(t, r.work(0), "3m")
 	n := r.start()
 	if code := n.wait(); code != 0 {
 		t.Errorf("exit code %d: the disk stopped a rank", code)
@@ -94,11 +57,11 @@ func TestFullWorkFolder(t *testing.T) {
 }
 
 func TestCopyOverAGap(t *testing.T) {
-	if !mounted(t) {
+	if !smalldisk.Inside(t) {
 		return
 	}
 	work := filepath.Join(t.TempDir(), "work")
-	tmpfs(t, work, "256k")
+	smalldisk.Mount(t, work, "256k")
 	ballast := filepath.Join(work, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 128<<10), 0o600); err != nil {
 		t.Fatal(err)

@@ -6,33 +6,20 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+
+	"qj/test/smalldisk"
 )
 
-// smallDisk mounts a disk of one MiB, which needs root, by sudo if need be.
+// smallDisk is a disk of one MiB.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	as := func(ctx context.Context, args ...string) *exec.Cmd {
-		if os.Geteuid() != 0 {
-			args = append([]string{"sudo", "-n"}, args...)
-		}
-		return exec.CommandContext(ctx, args[0], args[1:]...)
-	}
-	if out, err := as(cancelSoon(t), "mount", "-t", "tmpfs", "-o", "size=1m,mode=777", "qj-test", dir).CombinedOutput(); err != nil {
-		t.Fatalf("this test mounts a small disk and needs root or sudo: %v: %s", err, out)
-	}
-	t.Cleanup(func() {
-		// The test's own context has ended by now.
-		if out, err := as(context.Background(), "umount", dir).CombinedOutput(); err != nil {
-			t.Errorf("unmount: %v: %s", err, out)
-		}
-	})
+	smalldisk.Mount(t, dir, "1m")
 	return dir
 }
 
@@ -43,6 +30,9 @@ func noise(size int) string {
 }
 
 func TestFullDiskWhilePacking(t *testing.T) {
+	if !smalldisk.Inside(t) {
+		return
+	}
 	root := plant(t, map[string]string{"a": "1", "big": noise(3 << 20), "more": noise(1 << 19)})
 	disk, store := smallDisk(t), newMemory()
 	_, err := Upload(t.Context(), store, scan(t, root), disk, nil)
@@ -58,6 +48,9 @@ func TestFullDiskWhilePacking(t *testing.T) {
 }
 
 func TestFullDiskWhileUnpacking(t *testing.T) {
+	if !smalldisk.Inside(t) {
+		return
+	}
 	store := newMemory()
 	s := upload(t, store, plant(t, map[string]string{"a": strings.Repeat("packs well ", 1<<20), "b": "1"}))
 	disk := smallDisk(t)

@@ -1,58 +1,28 @@
 package file_test
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"qj/blob"
+	"qj/test/smalldisk"
 )
 
-// mounted runs the calling test again as root of a mount namespace of its own, where it may mount small
-// file systems that vanish with it. It returns false in the outer process, which has nothing more to do.
-func mounted(t *testing.T) bool {
-	t.Helper()
-	const inside = "QJ_TEST_NAMESPACE"
-	if os.Getenv(inside) != "" {
-		return true
-	}
-	args := []string{"-m"}
-	if os.Geteuid() != 0 {
-		args = []string{"-Urm"}
-	}
-	args = append(args, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd := exec.CommandContext(t.Context(), "unshare", args...)
-	cmd.Env = append(os.Environ(), inside+"=1")
-	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
-		t.Fatalf("this test needs `unshare %s`, as root or where users may make namespaces: %v\n%s", args[0], err, out)
-	}
-	return false
-}
-
-// tmpfs mounts an empty file system of the given size.
+// tmpfs is an empty file system of the given size.
 func tmpfs(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Fatalf("mount tmpfs: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Errorf("unmount: %v", err)
-		}
-	})
+	smalldisk.Mount(t, dir, size)
 	return dir
 }
 
 func TestFullDisk(t *testing.T) {
-	if !mounted(t) {
+	if !smalldisk.Inside(t) {
 		return
 	}
 	root := tmpfs(t, "256k")
@@ -75,7 +45,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func TestReadOnlyRoot(t *testing.T) {
-	if !mounted(t) {
+	if !smalldisk.Inside(t) {
 		return
 	}
 	root := tmpfs(t, "256k")
