@@ -2,12 +2,15 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 type stat struct {
@@ -75,7 +78,7 @@ func WithEnv(name, value string) []int {
 	want := []byte(name + "=" + value)
 	var found []int
 	for _, pid := range all() {
-		environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		environ, err := environOf(pid)
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
@@ -86,6 +89,42 @@ func WithEnv(name, value string) []int {
 		}
 	}
 	return found
+}
+
+// environOf reads a process's environment. In the middle of an exec it is empty for a moment, so what is
+// empty is looked at again; a kernel thread, which has no program, has none for good.
+func environOf(pid int) (environ []byte, err error) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	for range 10 {
+		environ, err = readOnce(dir + "/environ")
+		if err != nil || len(environ) > 0 {
+			break
+		}
+		if _, err := os.Readlink(dir + "/exe"); err != nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return environ, err
+}
+
+// readOnce takes all of a file by one read: between two, an exec could take the rest away.
+func readOnce(path string) ([]byte, error) {
+	for size := 16 << 10; ; size *= 4 {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		buffer := make([]byte, size)
+		n, err := f.Read(buffer)
+		f.Close()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if n < size {
+			return buffer[:n], nil
+		}
+	}
 }
 
 // BecomeSubreaper makes the caller the parent of every orphan among its descendants, so that none can
