@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -210,8 +211,14 @@ func waitstateCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// asking keeps scripts that run side by side from being in askQj at once: the library keeps its help flag
+// in a variable of the process.
+var asking sync.Mutex
+
 // askQj runs qj in this process and returns its stdout.
 func askQj(ts *testscript.TestScript, args ...string) []byte {
+	asking.Lock()
+	defer asking.Unlock()
 	var out, messages bytes.Buffer
 	code := Main(context.Background(), World{
 		Args: append([]string{"qj"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &messages,

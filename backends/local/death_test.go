@@ -86,8 +86,10 @@ func TestLauncherAndGuardKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := pair(t, f)
-	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // stopped, neither sees the other die
-		for _, id := range []process.ID{p.Guard, p.Lead} {
+	// Stopped, neither sees the other die. The lead goes first: the end of the guard, its parent, would have
+	// the kernel continue it.
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		for _, id := range []process.ID{p.Lead, p.Guard} {
 			if err := id.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
