@@ -127,26 +127,32 @@ type logFile struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// logFiles lists the logs of a run that are here: ranks in order first, then the rest.
+// logFiles lists the logs of a run that are here: ranks in order first, then the rest. What is no log of
+// ours is passed over.
 func logFiles(dir string) []logFile {
-	var files []logFile
-	for _, pattern := range []string{"*.log", "restart-*/*.log"} {
-		paths, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
-		if err != nil {
-			continue // only a malformed pattern gives an error
-		}
-		for _, path := range paths {
-			attempt := 0
-			if sub := filepath.Base(filepath.Dir(path)); filepath.Dir(path) != dir {
-				attempt, _ = strconv.Atoi(strings.TrimPrefix(sub, "restart-"))
-			}
-			stream := logsync.Stream{Attempt: attempt, Name: strings.TrimSuffix(filepath.Base(path), ".log")}
-			if info, err := os.Stat(path); err == nil {
-				files = append(files, logFile{Stream: stream.String(), Path: path, Bytes: info.Size()})
-			}
+	files := logsIn(dir, 0)
+	entries, _ := os.ReadDir(dir) // nothing pulled yet: no logs
+	for _, entry := range entries {
+		number, isRestart := strings.CutPrefix(entry.Name(), "restart-")
+		if attempt, err := strconv.Atoi(number); isRestart && err == nil {
+			files = append(files, logsIn(filepath.Join(dir, entry.Name()), attempt)...)
 		}
 	}
 	slices.SortFunc(files, func(a, b logFile) int { return strings.Compare(sortKey(a), sortKey(b)) })
+	return files
+}
+
+// logsIn lists the logs of one attempt.
+func logsIn(dir string, attempt int) []logFile {
+	var files []logFile
+	entries, _ := os.ReadDir(dir) // nothing pulled yet: no logs
+	for _, entry := range entries {
+		name, isLog := strings.CutSuffix(entry.Name(), ".log")
+		stream, err := logsync.ParseStream(fmt.Sprintf("%d/%s", attempt, name))
+		if info, statErr := entry.Info(); isLog && err == nil && statErr == nil {
+			files = append(files, logFile{Stream: stream.String(), Path: filepath.Join(dir, entry.Name()), Bytes: info.Size()})
+		}
+	}
 	return files
 }
 

@@ -15,13 +15,13 @@ aml_config: aux_data/aml/config.json
 config_param: 
    code_path:
        azure_blob_config_file: ./aux_data/configs/vigeastblob_account.yaml # the blob account information
-       path: jianfw/code/quickdetection.zip # where the zipped source code is
+       path: ada/code/quickdetection.zip
    data_folder:
        azure_blob_config_file: ./aux_data/configs/vigeastblob_account.yaml # the blob account information
-       path: jianfw/data/qd_data 
+       path: ada/data/qd_data 
    output_folder:
        azure_blob_config_file: ./aux_data/configs/vigeastblob_account.yaml # the blob account information
-       path: jianfw/work/qd_output # this folder will be as $ROOT/output
+       path: ada/work/qd_output
 use_custom_docker: true
 compute_target: NC24RSV3 
 aks_compute: false
@@ -40,7 +40,7 @@ const seedAccount = "account_name: acc\naccount_key: k\nsas_token: ?sv=1\ncontai
 const seedPhilly = `vc: input
 cluster: wu1
 #cluster: sc2
-user_name: jianfw
+user_name: ada
 password: null
 blob_mount_info:
     - blob_mount_point: /blob
@@ -52,10 +52,10 @@ blob_mount_info:
       azure_blob_config_file: ./aux_data/configs/vigblob_account.yaml
 multi_process: true
 config_param:
-    code_path: /blob/jianfw/code/quickdetection.zip
-    data_folder: /data_blob/jianfw/data/qd_data
-    model_folder: /blob/jianfw/work/qd_models
-    output_folder: /blob/jianfw/work/qd_output
+    code_path: /blob/ada/code/quickdetection.zip
+    data_folder: /data_blob/ada/data/qd_data
+    model_folder: /blob/ada/work/qd_models
+    output_folder: /blob/ada/work/qd_output
 docker:
     image: philly/jobs/test/vig-qd-env
     tag: py36ptnight
@@ -160,7 +160,7 @@ func TestBadSeedFiles(t *testing.T) {
 		{"account without container", account, "container_name: con", "", "wu1", "cluster wu1: aux_data/configs/vigeastblob_account.yaml: stores.vigeastblob: container_name is missing"},
 		{"account misspelt", account, "account_key", "acount_key", "v100", `cluster v100: aux_data/configs/vigeastblob_account.yaml:2: stores.vigeastblob: unknown key "acount_key", did you mean "account_key"?`},
 		{"account absent", v100, "configs/vigeastblob_account.yaml", "configs/away_account.yaml", "v100", "cluster v100: aux_data/aml/v100.yaml:6: stores.away.account_file: no file aux_data/configs/away_account.yaml"},
-		{"philly missing", philly, "user_name: jianfw", "", "sc3", "aux_data/configs/philly_vc.yaml: clusters.sc3: user_name is missing"},
+		{"philly missing", philly, "user_name: ada", "", "sc3", "aux_data/configs/philly_vc.yaml: clusters.sc3: user_name is missing"},
 		{"philly syntax", philly, "docker:", "docker: [", "wu1", "aux_data/configs/philly_vc.yaml:20: did not find expected ',' or ']'"},
 		{"philly cut", "aux_data/configs/multi_philly_vc.yaml", "clusters", "cluster", "sc3", `unknown cluster "sc3"; known: good, itp, local, v100, wu1`},
 	} {
